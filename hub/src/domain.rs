@@ -1,0 +1,14 @@
+//! What the hub talks about: scopes, documents, tools, calls and their results. Plain data and the traits between
+//! the parts; imports nothing of the crate.
+
+pub mod arguments;
+pub mod call;
+pub mod document;
+pub mod failure;
+pub mod feet;
+pub mod listener;
+pub mod output;
+pub mod principal;
+pub mod scope;
+pub mod script;
+pub mod tool;
