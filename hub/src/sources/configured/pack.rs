@@ -1,0 +1,157 @@
+//! Packs in a listing: their tools under public names, with what the document says of all of them.
+
+use std::collections::{BTreeSet, HashMap};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use async_trait::async_trait;
+use footbridge_shared::id::{EntryName, Subject, ToolName};
+
+use super::catalog::{Catalog, head};
+use super::names::public_names;
+use super::server_tool::ServerTool;
+use super::types::Pack;
+use crate::domain::arguments::Arguments;
+use crate::domain::call::CallContext;
+use crate::domain::document::Layer;
+use crate::domain::failure::Failure;
+use crate::domain::output::ToolOutput;
+use crate::domain::scope::Scope;
+use crate::domain::tool::{Listing, Tool, ToolHandler, ToolSpec};
+
+/// Subjects whose listing of one scope is kept.
+const MAX_KEPT_LISTINGS: usize = 256;
+
+/// A pack that offers its tools.
+pub(super) struct ActivePack {
+    document: ServerTool,
+    layer: Layer,
+    pack: Arc<dyn Pack>,
+}
+
+impl ActivePack {
+    pub(super) fn new(document: ServerTool, layer: Layer, pack: Arc<dyn Pack>) -> Self {
+        Self { document, layer, pack }
+    }
+
+    /// The document's name.
+    pub(super) fn name(&self) -> &EntryName {
+        &self.document.name
+    }
+
+    /// What it offers of these tools, under public names. All are named and then some left out: what one tool is called
+    /// never depends on whether another is offered. Of two that are called the same where they come from, the first one
+    /// counts.
+    fn named(&self, tools: &[Arc<Tool>]) -> Vec<Tool> {
+        let names = public_names(&self.document.name, tools.iter().map(|tool| self.pack.original(tool)));
+        let left_out: BTreeSet<&str> = self.document.disabled_sub_tools.iter().map(String::as_str).collect();
+        let mut seen = BTreeSet::new();
+        tools
+            .iter()
+            .map(|tool| (self.pack.original(tool), tool))
+            .filter(|(original, _)| seen.insert(*original))
+            .filter(|(original, _)| !left_out.contains(original) && self.pack.offers(original))
+            .filter_map(|(original, tool)| self.tool(names.get(original)?.clone(), original, tool))
+            .collect()
+    }
+
+    /// One tool: what it is comes from where it lives, how it is offered from the document, and limits from both.
+    fn tool(&self, name: ToolName, original: &str, tool: &Arc<Tool>) -> Option<Tool> {
+        let (inner, head) = (&tool.spec, head(&self.document, self.layer, name));
+        let spec = ToolSpec {
+            original_name: Some(original.to_owned()),
+            title: inner.title.clone(),
+            description: inner.description.clone(),
+            search_hint: inner.search_hint.clone(),
+            input_schema: inner.input_schema.clone(),
+            output_schema: inner.output_schema.clone(),
+            annotations: inner.annotations.clone(),
+            labels: union(&head.labels, &inner.labels),
+            deferred: head.deferred || inner.deferred,
+            requires_roles: union(&head.requires_roles, &inner.requires_roles),
+            profiles: both(&head.profiles, &inner.profiles)?,
+            timeout: shorter(head.timeout, inner.timeout),
+            max_timeout: shorter(head.max_timeout, inner.max_timeout),
+            ..head
+        };
+        Some(Tool { spec, schema: None, handler: Arc::new(Inner(tool.clone())) })
+    }
+}
+
+fn union(a: &[String], b: &[String]) -> Vec<String> {
+    a.iter().chain(b).cloned().collect::<BTreeSet<_>>().into_iter().collect()
+}
+
+/// Profiles that both sides admit, where an empty list admits all; `None`: there are none.
+fn both(a: &[String], b: &[String]) -> Option<Vec<String>> {
+    match (a.is_empty(), b.is_empty()) {
+        (true, _) => Some(b.to_vec()),
+        (_, true) => Some(a.to_vec()),
+        _ => {
+            Some(a.iter().filter(|profile| b.contains(profile)).cloned().collect::<Vec<_>>()).filter(|p| !p.is_empty())
+        }
+    }
+}
+
+fn shorter<T: Ord>(a: Option<T>, b: Option<T>) -> Option<T> {
+    match (a, b) {
+        (Some(a), Some(b)) => Some(a.min(b)),
+        (a, b) => a.or(b),
+    }
+}
+
+/// The tool where it lives, which also checks its arguments if the hub does that for it.
+struct Inner(Arc<Tool>);
+
+#[async_trait]
+impl ToolHandler for Inner {
+    async fn invoke(&self, arguments: Arguments, ctx: &CallContext) -> Result<ToolOutput, Failure> {
+        if let Some(schema) = &self.0.schema {
+            schema.check(&arguments)?;
+        }
+        self.0.handler.invoke(arguments, ctx).await
+    }
+}
+
+/// Listings with packs, by subject: made again only when a pack's tools changed.
+#[derive(Default)]
+pub(super) struct PackListings {
+    kept: Mutex<HashMap<Subject, Kept>>,
+}
+
+struct Kept {
+    tools: Vec<Vec<Arc<Tool>>>,
+    listing: Arc<Listing>,
+}
+
+impl PackListings {
+    /// The catalog with the tools that its packs offer this subject now.
+    pub(super) fn listing(&self, catalog: &Catalog, scope: &Scope, subject: &Subject) -> Arc<Listing> {
+        let tools: Vec<_> = catalog.packs.iter().map(|pack| pack.pack.tools(scope, subject)).collect();
+        let mut kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(kept) = kept.get(subject).filter(|kept| same(&kept.tools, &tools)) {
+            return kept.listing.clone();
+        }
+        let mut listing = Listing {
+            tools: catalog.listing.tools.clone(),
+            entries: catalog.listing.entries.clone(),
+            blind: catalog.listing.blind.clone(),
+        };
+        for (pack, tools) in catalog.packs.iter().zip(&tools) {
+            for tool in pack.named(tools) {
+                listing.tools.entry(tool.spec.name.clone()).or_insert_with(|| Arc::new(tool));
+            }
+        }
+        let listing = Arc::new(listing);
+        if kept.len() >= MAX_KEPT_LISTINGS {
+            kept.clear();
+        }
+        kept.insert(subject.clone(), Kept { tools, listing: listing.clone() });
+        listing
+    }
+}
+
+/// Compares where the tools lie, not what they are: this runs at every call.
+fn same(a: &[Vec<Arc<Tool>>], b: &[Vec<Arc<Tool>>]) -> bool {
+    a.len() == b.len()
+        && a.iter().zip(b).all(|(a, b)| a.len() == b.len() && a.iter().zip(b).all(|(a, b)| Arc::ptr_eq(a, b)))
+}
