@@ -1,0 +1,126 @@
+//! The calls of a foot: begun, stopped, forgotten and settled.
+
+use std::sync::Arc;
+
+use footbridge_shared::ErrorCode;
+use footbridge_shared::id::{CallId, ToolName};
+use footbridge_shared::limits::{BUSY_RETRY_AFTER_MS, FOOT_QUEUE, MAX_FRAME_BYTES};
+use footbridge_shared::message::{Call, Caller, HubToFoot};
+use tokio::sync::oneshot;
+
+use super::config::millis;
+use super::foot::{Foot, Link, cancel};
+use super::outbox::CallFrame;
+use super::pending::{Pending, Settled, Waiting, gone, not_started, unavailable};
+use crate::clock::random_id;
+use crate::domain::arguments::Arguments;
+use crate::domain::call::{CallContext, CallEvent};
+use crate::domain::failure::Failure;
+
+impl Foot {
+    /// Puts a call on its way; [`Waiting::end`] gives its end.
+    ///
+    /// # Errors
+    /// The call certainly does not run: the foot is not the caller's, is not here, or has as much to do as it may have.
+    pub(super) fn begin(
+        self: &Arc<Self>,
+        public: &ToolName,
+        local: &ToolName,
+        arguments: Arguments,
+        ctx: &CallContext,
+    ) -> Result<Waiting, Failure> {
+        // Calls that one call from outside makes on its way share its id: a foot needs to tell them apart.
+        let call = CallId::parse(&random_id())
+            .map_err(|error| Failure::not_run(ErrorCode::Internal, "no call id could be made").cause(error))?;
+        let message = Call {
+            call: call.clone(),
+            keyed: false,
+            digest: None,
+            tool: local.to_string(),
+            arguments: arguments.into_raw(),
+            deadline_ms: millis(ctx.clock.left()),
+            idle_ms: millis(ctx.clock.idle()),
+            sent_ms: self.node.now_ms(),
+            origin: self.node.name.clone(),
+            caller: Caller { subject: ctx.caller.subject.clone(), process: ctx.caller.process.clone() },
+        };
+        let text = HubToFoot::from(message).encode();
+        if text.len() > MAX_FRAME_BYTES {
+            let message = format!("the arguments make a frame of {} bytes, the limit is {MAX_FRAME_BYTES}", text.len());
+            return Err(Failure::not_run(ErrorCode::PayloadTooLarge, message));
+        }
+        let bytes = u32::try_from(text.len()).unwrap_or(u32::MAX);
+        let frame = Arc::new(CallFrame::new(text));
+        let (reply, end) = oneshot::channel();
+
+        let mut state = self.state.lock();
+        if *ctx.scope != *self.scope || !state.share.admits(&self.owner, &ctx.caller.subject) {
+            return Err(Failure::unknown_tool(public.as_str()));
+        }
+        if state.link != Link::Open {
+            return Err(unavailable(&self.name));
+        }
+        let busy = || {
+            Failure::not_run(ErrorCode::FootBusy, format!("the foot `{}` has enough to do", self.name))
+                .retry_after_ms(BUSY_RETRY_AFTER_MS)
+        };
+        if state.pending.len() >= state.max_concurrent + FOOT_QUEUE {
+            return Err(busy());
+        }
+        let room = self.room.clone().try_acquire_many_owned(bytes).map_err(|_| busy())?;
+        state.outbox.call(frame.clone()).map_err(|_| busy())?;
+        state.pending.insert(call.clone(), Pending { frame, ctx: ctx.clone(), reply, stopped: false, _room: room });
+        drop(state);
+        Ok(Waiting::new(self.clone(), call, end))
+    }
+
+    /// The caller wants the call stopped. If the foot can say what became of the work, it is asked to; otherwise the
+    /// call ends here.
+    pub(super) fn stop(&self, call: &CallId) {
+        let mut state = self.state.lock();
+        let here = state.link == Link::Open;
+        let Some(pending) = state.pending.get_mut(call) else { return };
+        let settled = if pending.frame.withdraw() {
+            Err(not_started())
+        } else if here {
+            pending.stopped = true;
+            state.outbox.control(cancel(call));
+            return;
+        } else {
+            Err(gone(&self.name))
+        };
+        let pending = state.pending.remove(call);
+        drop(state);
+        if let Some(pending) = pending {
+            pending.settle(settled);
+        }
+    }
+
+    /// The caller is gone, and does not wait for what becomes of the work.
+    pub(super) fn forget(&self, call: &CallId) {
+        let mut state = self.state.lock();
+        if let Some(pending) = state.pending.remove(call)
+            && !pending.frame.withdraw()
+            && !pending.stopped
+            && state.link == Link::Open
+        {
+            state.outbox.control(cancel(call));
+        }
+        drop(state);
+    }
+
+    /// Hands the end of a call to its caller. `false`: nobody waits for it.
+    pub(super) fn settle(&self, epoch: u64, call: &CallId, settled: impl FnOnce() -> Settled) -> bool {
+        let mut state = self.state.lock();
+        let pending = if state.epoch == epoch { state.pending.remove(call) } else { None };
+        drop(state);
+        pending.map(|pending| pending.settle(settled())).is_some()
+    }
+
+    /// Passes on what a call says while it runs. `false`: nobody listens.
+    pub(super) fn event(&self, epoch: u64, call: &CallId, event: CallEvent) -> bool {
+        let state = self.state.lock();
+        let pending = if state.epoch == epoch { state.pending.get(call) } else { None };
+        pending.map(|pending| pending.ctx.emit(event)).is_some()
+    }
+}

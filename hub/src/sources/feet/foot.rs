@@ -1,0 +1,366 @@
+//! One foot, across its connections: who it is, what it offers, which connection is its own, and what runs there.
+//!
+//! Connections are told apart by an epoch that only counts up. Whatever a connection does to its foot names its epoch;
+//! a connection that was replaced can do nothing, however late it ends.
+
+use std::collections::{BTreeMap, HashMap, HashSet};
+use std::sync::Arc;
+
+use footbridge_shared::id::{CallId, FootKey, FootName, InstanceId, SessionId, Subject};
+use footbridge_shared::limits::{Limits, MAX_MAX_CONCURRENT};
+use footbridge_shared::message::{Cancel, FootInfo, Hello, InFlight, InFlightState, Ping, Share, Welcome};
+use footbridge_shared::text::clean_and_cut;
+use jiff::Timestamp;
+use parking_lot::Mutex;
+use tokio::sync::{Notify, Semaphore};
+use tokio::time::Instant;
+
+use super::config::millis;
+use super::definition::ToolSet;
+use super::frame::Ending;
+use super::outbox::Outbox;
+use super::pending::{Lost, Pending, not_started};
+use crate::domain::feet::{FootDetails, FootState};
+use crate::domain::scope::Scope;
+
+/// What a `cancel` says to the foot.
+pub(super) const NOBODY_WAITS: &str = "nobody waits for the result any more";
+
+/// Most that the frames of calls that run on one foot, or wait for it, may take together, in bytes.
+pub(super) const MAX_PENDING_BYTES: usize = 32 * 1024 * 1024;
+
+/// Longest name of a machine, version and the like that a foot may show, in characters.
+const MAX_INFO_CHARS: usize = 256;
+/// Longest folder that a foot may show, in characters.
+const MAX_FOLDER_CHARS: usize = 1024;
+
+/// This hub node, for its feet.
+#[derive(Debug)]
+pub(super) struct Node {
+    /// Its name: `origin` of its calls.
+    pub(super) name: String,
+    pub(super) limits: Limits,
+    pub(super) started: Instant,
+}
+
+impl Node {
+    /// The session clock: milliseconds since this hub started.
+    pub(super) fn now_ms(&self) -> u64 {
+        millis(self.started.elapsed())
+    }
+}
+
+/// A foot whose `hello` was accepted.
+#[derive(Debug)]
+pub(super) struct Arrival {
+    pub(super) hello: Box<Hello>,
+    pub(super) owner: Subject,
+    pub(super) outbox: Arc<Outbox>,
+    /// Of this connection: larger than all before it.
+    pub(super) epoch: u64,
+    /// What the session is called if it is a new one.
+    pub(super) session: SessionId,
+    pub(super) shared_name: Option<FootName>,
+    pub(super) now: Timestamp,
+}
+
+/// What an arrival did.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Attached {
+    /// The session of before goes on.
+    pub(super) resumed: bool,
+    /// Listings may differ.
+    pub(super) changed: bool,
+    /// The tools are those of the process before, until this one says what it offers.
+    pub(super) inherited: bool,
+}
+
+/// See the module.
+#[derive(Debug)]
+pub(super) struct Foot {
+    pub(super) node: Arc<Node>,
+    pub(super) scope: Arc<Scope>,
+    pub(super) owner: Subject,
+    pub(super) name: FootName,
+    pub(super) key: FootKey,
+    pub(super) state: Mutex<State>,
+    /// Bytes that the frames of further calls may take.
+    pub(super) room: Arc<Semaphore>,
+    /// Told when the epoch changes.
+    news: Notify,
+}
+
+/// What changes about a foot.
+#[derive(Debug)]
+pub(super) struct State {
+    pub(super) epoch: u64,
+    pub(super) link: Link,
+    pub(super) outbox: Arc<Outbox>,
+    instance: InstanceId,
+    session: SessionId,
+    info: FootInfo,
+    pub(super) share: Share,
+    pub(super) max_concurrent: usize,
+    connected_at: Timestamp,
+    pub(super) tools: Arc<ToolSet>,
+    /// The tools are those of the process before.
+    pub(super) inherited: bool,
+    /// Of the last `tools` of this instance.
+    pub(super) revision: Option<u64>,
+    pub(super) pending: HashMap<CallId, Pending>,
+}
+
+/// Where a foot is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Link {
+    /// Connected.
+    Open,
+    /// Its socket is gone; it may resume.
+    Away,
+    /// It will not come back as this object.
+    Gone,
+}
+
+impl Foot {
+    /// A foot that was not here; [`Self::attach`] follows.
+    pub(super) fn new(node: Arc<Node>, scope: Arc<Scope>, arrival: &Arrival) -> Self {
+        let info = arrival.hello.foot.clone();
+        let state = State {
+            epoch: 0,
+            link: Link::Gone,
+            outbox: arrival.outbox.clone(),
+            instance: info.instance.clone(),
+            session: arrival.session.clone(),
+            share: Share::Owner,
+            max_concurrent: 1,
+            connected_at: arrival.now,
+            tools: Arc::default(),
+            inherited: false,
+            revision: None,
+            pending: HashMap::new(),
+            info,
+        };
+        let FootInfo { name, id, .. } = &arrival.hello.foot;
+        Self {
+            node,
+            scope,
+            owner: arrival.owner.clone(),
+            name: name.clone(),
+            key: id.clone(),
+            state: Mutex::new(state),
+            room: Arc::new(Semaphore::new(MAX_PENDING_BYTES)),
+            news: Notify::new(),
+        }
+    }
+
+    /// Makes a connection the foot's own: a resume if it is the same process with its session, a takeover otherwise.
+    /// Puts `welcome` in its outbox, and whatever has to follow it.
+    pub(super) fn attach(&self, arrival: Arrival) -> Attached {
+        let Arrival { hello, outbox, epoch, session, shared_name, now, .. } = arrival;
+        let Hello { foot: info, share, resume, in_flight, max_concurrent, .. } = *hello;
+        let mut state = self.state.lock();
+        let (was_open, was_here) = (state.link == Link::Open, state.link != Link::Gone);
+        let same_process = state.instance == info.instance;
+        let resumed = was_here && same_process && resume.is_some_and(|resume| resume.session == state.session);
+        // While it was away its names were held, or it comes back with what it offered.
+        let was_held = was_here && !was_open && !state.tools.is_empty();
+        let share_changed = was_open && state.share != share;
+        let before = std::mem::replace(&mut state.outbox, outbox);
+        if was_here {
+            before.end(if resumed { Ending::resumed() } else { Ending::superseded() });
+        }
+        state.epoch = epoch;
+        state.link = Link::Open;
+        state.info = shown(info);
+        state.share = share;
+        state.max_concurrent = max_concurrent.clamp(1, MAX_MAX_CONCURRENT) as usize;
+        state.connected_at = now;
+        if !resumed {
+            state.session = session;
+            state.instance = state.info.instance.clone();
+            state.revision = None;
+            state.inherited = was_open && !state.tools.is_empty();
+            if !state.inherited {
+                state.tools = Arc::default();
+            }
+        }
+        state.outbox.control(Welcome {
+            session: state.session.clone(),
+            owner: self.owner.clone(),
+            node: self.node.name.clone(),
+            limits: self.node.limits.clone(),
+            resumed,
+            shared_name,
+        });
+        // Sets the foot's clock before a deadline is read by it.
+        state.outbox.control(Ping { sent_ms: self.node.now_ms() });
+        let lost = if resumed {
+            self.reconcile(&mut state, &in_flight);
+            HashMap::new()
+        } else {
+            std::mem::take(&mut state.pending)
+        };
+        self.dismiss(&state, in_flight);
+        let changed = share_changed || was_held;
+        let attached = Attached { resumed, changed, inherited: state.inherited };
+        drop(state);
+        self.news.notify_waiters();
+        let why = if same_process { Lost::Gone } else { Lost::Restarted };
+        self.lose(lost, why);
+        attached
+    }
+
+    /// Sends again what the foot never saw, and repeats cancels that may not have reached it.
+    fn reconcile(&self, state: &mut State, in_flight: &[InFlight]) {
+        let known: HashSet<&CallId> = in_flight.iter().map(|call| &call.call).collect();
+        let now = self.node.now_ms();
+        for (_, stopped) in state.pending.extract_if(|call, pending| pending.stopped && !known.contains(call)) {
+            stopped.settle(Err(not_started()));
+        }
+        for (call, pending) in &mut state.pending {
+            if pending.stopped {
+                state.outbox.control(cancel(call));
+            } else if !known.contains(call) {
+                state.outbox.call_again(pending.sent_again(now));
+            }
+        }
+    }
+
+    /// Lets go of calls that the foot still has and nobody here waits for. Keyed ones, and those of other hubs, stay.
+    fn dismiss(&self, state: &State, in_flight: Vec<InFlight>) {
+        for InFlight { call, digest, state: progress, origin } in in_flight {
+            if digest.is_some() || origin != self.node.name || state.pending.contains_key(&call) {
+                continue;
+            }
+            match progress {
+                InFlightState::Done => state.outbox.ack(call),
+                InFlightState::Queued | InFlightState::Asking | InFlightState::Running => {
+                    state.outbox.control(cancel(&call));
+                }
+            }
+        }
+    }
+
+    /// The connection of this epoch is gone; its calls wait. `false`: it was replaced before, and nothing changed.
+    pub(super) fn detach(&self, epoch: u64) -> bool {
+        let mut state = self.state.lock();
+        let own = state.epoch == epoch && state.link == Link::Open;
+        if own {
+            state.link = Link::Away;
+        }
+        own
+    }
+
+    /// The foot will not come back to this epoch. `false`: it did already.
+    pub(super) fn leave(&self, epoch: u64) -> bool {
+        let mut state = self.state.lock();
+        if state.epoch != epoch {
+            return false;
+        }
+        let lost = state.give_up();
+        drop(state);
+        self.lose(lost, Lost::Gone);
+        true
+    }
+
+    /// The name is not this foot's any more: its connection ends, whichever it is.
+    pub(super) fn release(&self) {
+        let mut state = self.state.lock();
+        state.outbox.end(Ending::name_taken("the name was released; a new start of the foot binds it again"));
+        state.epoch = 0;
+        let lost = state.give_up();
+        drop(state);
+        self.news.notify_waiters();
+        self.lose(lost, Lost::Gone);
+    }
+
+    /// Waits until another connection, or none, is the foot's own.
+    pub(super) async fn replaced(&self, epoch: u64) {
+        loop {
+            let news = self.news.notified();
+            if self.state.lock().epoch != epoch {
+                return;
+            }
+            news.await;
+        }
+    }
+
+    fn lose(&self, lost: HashMap<CallId, Pending>, why: Lost) {
+        for (call, pending) in lost {
+            tracing::debug!(foot = %self.name, %call, ?why, "a call is lost with its foot");
+            pending.lost(&self.name, why);
+        }
+    }
+
+    /// Whether the foot works for `subject`.
+    pub(super) fn admits(&self, subject: &Subject) -> bool {
+        self.state.lock().share.admits(&self.owner, subject)
+    }
+
+    /// Whether it works for anybody but its owner.
+    pub(super) fn is_shared(&self) -> bool {
+        self.state.lock().share != Share::Owner
+    }
+
+    /// Where it is.
+    pub(super) fn place(&self) -> FootState {
+        match self.state.lock().link {
+            Link::Open => FootState::Connected,
+            Link::Away => FootState::Away,
+            Link::Gone => FootState::Offline,
+        }
+    }
+
+    /// What those see of it for whom it works.
+    pub(super) fn details(&self) -> FootDetails {
+        let state = self.state.lock();
+        let share = match &state.share {
+            Share::Owner => "owner",
+            Share::Project => "project",
+            Share::Subjects(_) => "subjects",
+        };
+        let listed = state.link == Link::Open;
+        FootDetails {
+            share: share.to_owned(),
+            version: state.info.version.clone(),
+            os: state.info.os.clone(),
+            arch: state.info.arch.clone(),
+            hostname: state.info.hostname.clone(),
+            cwd: state.info.cwd.clone(),
+            tools: state.tools.keys().filter(|_| listed).map(ToString::to_string).collect(),
+            connected_at: Some(state.connected_at),
+        }
+    }
+
+    /// Calls that run here or wait.
+    #[cfg(test)]
+    pub(super) fn pending(&self) -> usize {
+        self.state.lock().pending.len()
+    }
+}
+
+impl State {
+    fn give_up(&mut self) -> HashMap<CallId, Pending> {
+        self.link = Link::Gone;
+        self.tools = Arc::new(BTreeMap::new());
+        std::mem::take(&mut self.pending)
+    }
+}
+
+/// What a foot says of itself, as others may see it.
+fn shown(info: FootInfo) -> FootInfo {
+    let short = |text: &str| clean_and_cut(text, MAX_INFO_CHARS);
+    FootInfo {
+        version: short(&info.version),
+        os: short(&info.os),
+        arch: short(&info.arch),
+        hostname: short(&info.hostname),
+        cwd: info.cwd.map(|folder| clean_and_cut(&folder, MAX_FOLDER_CHARS)),
+        ..info
+    }
+}
+
+/// Stop that call.
+pub(super) fn cancel(call: &CallId) -> Cancel {
+    Cancel { call: call.clone(), reason: NOBODY_WAITS.to_owned() }
+}

@@ -1,0 +1,15 @@
+//! Stories of feet over in-process sockets. Time stands still unless everybody waits.
+
+mod calls;
+mod chaos;
+mod ending;
+mod greeting;
+mod harness;
+mod limits;
+mod liveness;
+mod load;
+mod naming;
+mod offering;
+mod resume;
+mod sharing;
+mod takeover;
