@@ -1,0 +1,297 @@
+//! The dispatcher: one surface over all sources, one way to run a call.
+//!
+//! It merges what the sources offer, applies the gates, checks arguments, keeps both deadlines, carries cancellation,
+//! and tells the listeners. It knows nothing of HTTP, scripts or sockets.
+
+pub mod audit;
+pub mod calls;
+pub mod catalog;
+mod run;
+#[cfg(test)]
+mod tests;
+
+use std::future::Future;
+use std::panic::AssertUnwindSafe;
+use std::pin::Pin;
+use std::sync::{Arc, Weak};
+use std::time::Duration;
+
+use async_trait::async_trait;
+use dashmap::DashMap;
+use footbridge_shared::ErrorCode;
+use footbridge_shared::id::{CallId, Subject, TenantName};
+use futures::FutureExt as _;
+use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc};
+
+use self::calls::{CallEntry, CallResult, CallTable};
+use self::catalog::{Catalog, Resolution};
+use crate::clock::{SharedClock, random_id};
+use crate::domain::arguments::Arguments;
+use crate::domain::call::{CallClock, CallContext, CallEvent, Caller, MAX_DEPTH};
+use crate::domain::failure::Failure;
+use crate::domain::listener::CallListener;
+use crate::domain::output::ToolOutput;
+use crate::domain::scope::Scope;
+use crate::domain::tool::{Blind, Tool, ToolCaller, ToolSource, Via};
+use crate::lifecycle::Lifecycle;
+
+/// Calls from outside that run at once on one hub; a further one is answered `overloaded`.
+pub const MAX_RUNNING_CALLS: usize = 20_000;
+/// Of these, for one tenant: the others always find room.
+pub const MAX_RUNNING_CALLS_OF_A_TENANT: usize = MAX_RUNNING_CALLS / 4 * 3;
+/// What `overloaded` suggests to wait, in milliseconds.
+const OVERLOADED_RETRY_AFTER_MS: u64 = 500;
+
+/// The three sources, in the order of the cascade: a configured tool hides a built-in one hides a foot's.
+pub struct Sources {
+    /// Documents.
+    pub configured: Arc<dyn ToolSource>,
+    /// Code of the hub.
+    pub built_in: Arc<dyn ToolSource>,
+    /// Feet.
+    pub client: Arc<dyn ToolSource>,
+}
+
+/// A call from outside.
+pub struct CallRequest {
+    /// Where.
+    pub scope: Arc<Scope>,
+    /// For whom.
+    pub caller: Arc<Caller>,
+    /// The tool's public name.
+    pub name: String,
+    /// Its arguments.
+    pub arguments: Arguments,
+    /// A shorter idle limit than the tool's.
+    pub timeout: Option<Duration>,
+    /// A shorter hard limit than the tool's.
+    pub max_timeout: Option<Duration>,
+    /// Who listens to progress and output.
+    pub events: Option<mpsc::Sender<CallEvent>>,
+}
+
+/// Dispatches calls. One a hub.
+pub struct Dispatcher {
+    me: Weak<Self>,
+    sources: Sources,
+    listeners: Vec<Arc<dyn CallListener>>,
+    calls: Arc<CallTable>,
+    permits: Arc<Semaphore>,
+    shares: DashMap<TenantName, Arc<Semaphore>>,
+    lifecycle: Lifecycle,
+}
+
+impl Dispatcher {
+    /// A dispatcher over these sources.
+    pub fn new(
+        sources: Sources,
+        listeners: Vec<Arc<dyn CallListener>>,
+        lifecycle: Lifecycle,
+        clock: SharedClock,
+    ) -> Arc<Self> {
+        Arc::new_cyclic(|me| Self {
+            me: me.clone(),
+            sources,
+            listeners,
+            calls: Arc::new(CallTable::new(clock)),
+            permits: Arc::new(Semaphore::new(MAX_RUNNING_CALLS)),
+            shares: DashMap::new(),
+            lifecycle,
+        })
+    }
+
+    /// Calls that run, and those that ended a short while ago.
+    pub fn calls(&self) -> &CallTable {
+        &self.calls
+    }
+
+    /// Everything a subject could see in a scope, before gates: one consistent snapshot.
+    ///
+    /// # Errors
+    /// When a source cannot say.
+    pub async fn catalog(&self, scope: &Scope, subject: &Subject) -> Result<Catalog, Failure> {
+        let (configured, built_in, client) = futures::try_join!(
+            self.sources.configured.listing(scope, subject),
+            self.sources.built_in.listing(scope, subject),
+            self.sources.client.listing(scope, subject),
+        )?;
+        Ok(Catalog { configured, built_in, client })
+    }
+
+    /// A place among all calls, and one among the tenant's.
+    fn permits(&self, tenant: &TenantName) -> Result<[OwnedSemaphorePermit; 2], Failure> {
+        let overloaded = |_| {
+            Failure::not_run(ErrorCode::Overloaded, "too many calls run at once")
+                .retry_after_ms(OVERLOADED_RETRY_AFTER_MS)
+        };
+        let share = match self.shares.get(tenant) {
+            Some(share) => share.clone(),
+            None => {
+                let new = || Arc::new(Semaphore::new(MAX_RUNNING_CALLS_OF_A_TENANT));
+                self.shares.entry(tenant.clone()).or_insert_with(new).clone()
+            }
+        };
+        let own = share.try_acquire_owned().map_err(overloaded)?;
+        let place = self.permits.clone().try_acquire_owned().map_err(overloaded)?;
+        Ok([own, place])
+    }
+
+    /// Prepares a call from outside; it runs once the [`RunningCall`] is waited for or detached.
+    ///
+    /// # Errors
+    /// A failure with outcome `not_run`: no such tool, arguments that do not fit, too many calls, a hub going down.
+    pub async fn start(&self, request: CallRequest) -> Result<RunningCall, Failure> {
+        let (scope, caller, name) = (request.scope.clone(), request.caller.clone(), request.name.clone());
+        let prepared = self.prepare(request).await;
+        if let Err(failure) = &prepared {
+            for listener in &self.listeners {
+                listener.refused(&scope, &caller, &name, failure);
+            }
+        }
+        prepared
+    }
+
+    async fn prepare(&self, request: CallRequest) -> Result<RunningCall, Failure> {
+        let draining = || Failure::not_run(ErrorCode::Draining, "the hub is going down").hint("try again shortly");
+        if self.lifecycle.soft().is_cancelled() {
+            return Err(draining());
+        }
+        let permits = self.permits(&request.scope.tenant)?;
+        let catalog = self.catalog(&request.scope, &request.caller.subject).await?;
+        let tool = resolve(&catalog, &request.caller, &request.name)?;
+        check_arguments(&tool, &request.arguments)?;
+
+        let dispatcher = self.me.upgrade().ok_or_else(draining)?;
+        let (idle, hard) = tool.limits();
+        let clock = CallClock::start(
+            request.timeout.map_or(idle, |shorter| idle.min(shorter)),
+            request.max_timeout.map_or(hard, |shorter| hard.min(shorter)),
+        );
+        let tools = dispatcher.clone();
+        let ctx = CallContext::new(new_call_id(), request.scope, request.caller, clock, tools, request.events);
+        let entry = self.calls.insert(&ctx, &tool);
+        let running = entry.clone();
+        let work = Box::pin(async move {
+            let hard_stop = dispatcher.lifecycle.hard();
+            let run = AssertUnwindSafe(dispatcher.run(&tool, request.arguments, &ctx, None)).catch_unwind();
+            let result = tokio::select! {
+                // In this order: what was begun has an end that its listeners hear of.
+                biased;
+                result = run => result.unwrap_or_else(|_| Err(run::broken())),
+                () = hard_stop.cancelled() => Err(run::stopped()),
+            };
+            dispatcher.calls.end(&running, result);
+            drop(permits);
+        });
+        Ok(RunningCall { entry, work: Some(work), lifecycle: self.lifecycle.clone() })
+    }
+}
+
+/// A call that was prepared. It runs while it is waited for; when it is dropped before its end, whoever wanted the result is
+/// gone: the call is cancelled, and goes on in a task of its own until the tool has stopped.
+#[must_use = "a call that is dropped is cancelled"]
+pub struct RunningCall {
+    entry: Arc<CallEntry>,
+    work: Option<Pin<Box<dyn Future<Output = ()> + Send>>>,
+    lifecycle: Lifecycle,
+}
+
+impl RunningCall {
+    /// The call.
+    pub fn entry(&self) -> &Arc<CallEntry> {
+        &self.entry
+    }
+
+    /// Runs it here, to its end. In the caller's own task: a task more would cost a relayed call more than all else.
+    pub async fn wait(mut self) -> (CallResult, Duration) {
+        if let Some(work) = &mut self.work {
+            work.await;
+        }
+        self.work = None;
+        self.entry.wait().await
+    }
+
+    /// Lets it run in a task of its own.
+    pub fn detach(mut self) -> Arc<CallEntry> {
+        if let Some(work) = self.work.take() {
+            self.lifecycle.spawn_work(work);
+        }
+        self.entry.clone()
+    }
+}
+
+impl Drop for RunningCall {
+    fn drop(&mut self) {
+        if let Some(work) = self.work.take() {
+            self.entry.cancel();
+            self.lifecycle.spawn_work(work);
+        }
+    }
+}
+
+fn new_call_id() -> CallId {
+    // 22 characters of base64url are a call id; the second arm is for the type checker.
+    CallId::parse(&random_id()).unwrap_or_else(|_| new_call_id())
+}
+
+/// Finds a tool that this caller may call. What is not theirs is answered like what does not exist.
+fn resolve(catalog: &Catalog, caller: &Caller, name: &str) -> Result<Arc<Tool>, Failure> {
+    match catalog.resolve(name) {
+        Resolution::Tool(tool) if tool.spec.admits(caller) => Ok(tool.clone()),
+        Resolution::Broken { entry, reason } => {
+            Err(Failure::not_run(ErrorCode::ToolBroken, format!("the tool `{}` is broken: {reason}", entry.name))
+                .hint(format!("mend `server-tools/{}.yaml` in the layer `{}`", entry.name, entry.layer)))
+        }
+        Resolution::Blind(blind) => Err(blind_to(name, blind)),
+        Resolution::Tool(_) | Resolution::Unknown => Err(Failure::unknown_tool(name)),
+    }
+}
+
+/// What a name is that a layer may hold which could not be looked into.
+pub(crate) fn blind_to(name: &str, blind: &Blind) -> Failure {
+    let message = format!("nobody knows what the tool `{name}` is: {}", blind.reason);
+    Failure::not_run(ErrorCode::ToolBroken, message)
+        .hint(format!("make that folder of the layer `{}` readable", blind.layer))
+}
+
+fn check_arguments(tool: &Tool, arguments: &Arguments) -> Result<(), Failure> {
+    tool.schema.as_ref().map_or(Ok(()), |schema| {
+        schema.check(arguments).map_err(|failure| {
+            failure.hint(format!("`tool_description` with names [\"{}\"] shows the schema", tool.spec.name))
+        })
+    })
+}
+
+#[async_trait]
+impl ToolCaller for Dispatcher {
+    async fn call(&self, ctx: &CallContext, name: &str, arguments: Arguments, via: Via) -> Result<ToolOutput, Failure> {
+        let mut inner = ctx.inner();
+        if inner.depth > MAX_DEPTH {
+            return Err(Failure::not_run(
+                ErrorCode::DepthExceeded,
+                format!("tools called tools more than {MAX_DEPTH} deep"),
+            ));
+        }
+        let catalog = self.catalog(&ctx.scope, &ctx.caller.subject).await?;
+        let tool = resolve(&catalog, &ctx.caller, name)?;
+        check_arguments(&tool, &arguments)?;
+        let (idle, hard) = tool.limits();
+        inner.clock = ctx.clock.within(idle, hard);
+        self.run(&tool, arguments, &inner, Some(via)).await
+    }
+
+    async fn list(&self, ctx: &CallContext) -> Result<Vec<Arc<Tool>>, Failure> {
+        let catalog = self.catalog(&ctx.scope, &ctx.caller.subject).await?;
+        Ok(catalog.tools().into_iter().filter(|tool| tool.spec.admits(&ctx.caller)).collect())
+    }
+
+    async fn find(&self, ctx: &CallContext, name: &str) -> Result<Option<Arc<Tool>>, Failure> {
+        let mut found = self.find_all(ctx, std::slice::from_ref(&name)).await?;
+        Ok(found.pop().and_then(Result::ok))
+    }
+
+    async fn find_all(&self, ctx: &CallContext, names: &[&str]) -> Result<Vec<Result<Arc<Tool>, Failure>>, Failure> {
+        let catalog = self.catalog(&ctx.scope, &ctx.caller.subject).await?;
+        Ok(names.iter().map(|name| resolve(&catalog, &ctx.caller, name)).collect())
+    }
+}
