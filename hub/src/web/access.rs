@@ -1,0 +1,189 @@
+//! Who may do what: one table, walked by a test route by route, and the guard that enforces it.
+
+use std::sync::Arc;
+
+use axum::extract::rejection::RawPathParamsRejection;
+use axum::extract::{MatchedPath, RawPathParams, Request, State};
+use axum::http::Method;
+use axum::http::header::AUTHORIZATION;
+use axum::middleware::Next;
+use axum::response::{IntoResponse, Response};
+use footbridge_shared::ErrorCode;
+use footbridge_shared::id::{ProjectName, TenantName};
+
+use super::error::ApiError;
+use super::state::AppState;
+use crate::domain::principal::{Principal, Role};
+use crate::domain::scope::Scope;
+
+/// How far a route reaches.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Reach {
+    /// Everybody, without a token.
+    Open,
+    /// Any token; the handler narrows what it shows to the token's reach.
+    Token,
+    /// A token that covers the tenant and project of the path, which must exist.
+    Scope,
+}
+
+/// One row of the table.
+#[derive(Debug, Clone, Copy)]
+pub struct Rule {
+    /// HTTP method.
+    pub method: &'static str,
+    /// The route, as it is mounted.
+    pub path: &'static str,
+    /// How far it reaches.
+    pub reach: Reach,
+    /// One of these roles is needed (`admin` includes every other); empty: any token.
+    pub roles: &'static [Role],
+}
+
+const fn rule(method: &'static str, path: &'static str, reach: Reach, roles: &'static [Role]) -> Rule {
+    Rule { method, path, reach, roles }
+}
+
+const READ: &[Role] = &[Role::Viewer, Role::Engine, Role::Configure];
+const READ_DOCUMENTS: &[Role] = &[Role::Viewer, Role::Configure];
+const CALL: &[Role] = &[Role::Engine];
+const CONFIGURE: &[Role] = &[Role::Configure];
+const FEET: &[Role] = &[Role::Viewer, Role::Engine, Role::Foot];
+const ADMIN: &[Role] = &[Role::Admin];
+
+/// Every route of the hub. A route without a row is refused.
+pub const RULES: &[Rule] = &[
+    rule("GET", "/healthz", Reach::Open, &[]),
+    rule("GET", "/readyz", Reach::Open, &[]),
+    rule("GET", "/openapi.json", Reach::Open, &[]),
+    rule("GET", "/ws/foot", Reach::Token, &[Role::Foot]),
+    rule("GET", "/v1/tool-types", Reach::Token, &[]),
+    rule("GET", "/v1/tool-types/{id}", Reach::Token, &[]),
+    rule("GET", "/v1/tokens", Reach::Token, ADMIN),
+    rule("POST", "/v1/tokens", Reach::Token, ADMIN),
+    rule("DELETE", "/v1/tokens/{id}", Reach::Token, ADMIN),
+    rule("GET", "/v1/tenants", Reach::Token, ADMIN),
+    rule("GET", "/v1/tenants/{name}", Reach::Token, ADMIN),
+    rule("PUT", "/v1/tenants/{name}", Reach::Token, ADMIN),
+    rule("DELETE", "/v1/tenants/{name}", Reach::Token, ADMIN),
+    rule("GET", "/v1/{tenant}/{project}/server-tools", Reach::Scope, READ_DOCUMENTS),
+    rule("GET", "/v1/{tenant}/{project}/server-tools/{name}", Reach::Scope, READ_DOCUMENTS),
+    rule("PUT", "/v1/{tenant}/{project}/server-tools/{name}", Reach::Scope, CONFIGURE),
+    rule("DELETE", "/v1/{tenant}/{project}/server-tools/{name}", Reach::Scope, CONFIGURE),
+    rule("GET", "/v1/{tenant}/{project}/documents", Reach::Scope, READ_DOCUMENTS),
+    rule("GET", "/v1/{tenant}/{project}/documents/{*path}", Reach::Scope, READ_DOCUMENTS),
+    rule("PUT", "/v1/{tenant}/{project}/documents/{*path}", Reach::Scope, CONFIGURE),
+    rule("DELETE", "/v1/{tenant}/{project}/documents/{*path}", Reach::Scope, CONFIGURE),
+    rule("GET", "/v1/{tenant}/{project}/tools", Reach::Scope, READ),
+    rule("GET", "/v1/{tenant}/{project}/tools/{name}", Reach::Scope, READ),
+    rule("GET", "/v1/{tenant}/{project}/tools/{name}/why", Reach::Scope, READ),
+    rule("POST", "/v1/{tenant}/{project}/tools/{name}/invoke", Reach::Scope, CALL),
+    rule("GET", "/v1/{tenant}/{project}/calls", Reach::Scope, READ),
+    rule("GET", "/v1/{tenant}/{project}/calls/{id}", Reach::Scope, READ),
+    rule("DELETE", "/v1/{tenant}/{project}/calls/{id}", Reach::Scope, CALL),
+    rule("GET", "/v1/{tenant}/{project}/feet", Reach::Scope, FEET),
+    rule("GET", "/v1/{tenant}/{project}/feet/{name}", Reach::Scope, FEET),
+    rule("DELETE", "/v1/{tenant}/{project}/feet/{name}", Reach::Scope, &[Role::Foot]),
+];
+
+/// The row of a route. `HEAD` reads like `GET`.
+fn rule_of(method: &Method, path: &str) -> Option<&'static Rule> {
+    let method = if method == Method::HEAD { "GET" } else { method.as_str() };
+    RULES.iter().find(|rule| rule.path == path && rule.method == method)
+}
+
+/// Authenticates a request, checks its scope and role, and hands both on as extensions: `Arc<Principal>` and, for scoped
+/// routes, `Arc<Scope>`.
+pub(super) async fn guard(
+    State(state): State<Arc<AppState>>,
+    matched: MatchedPath,
+    params: Result<RawPathParams, RawPathParamsRejection>,
+    mut request: Request,
+    next: Next,
+) -> Response {
+    match admit(&state, matched.as_str(), params, &mut request) {
+        Ok(()) => next.run(request).await,
+        Err(error) => error.into_response(),
+    }
+}
+
+fn admit(
+    state: &AppState,
+    path: &str,
+    params: Result<RawPathParams, RawPathParamsRejection>,
+    request: &mut Request,
+) -> Result<(), ApiError> {
+    let Some(rule) = rule_of(request.method(), path) else {
+        // A verb that this path does not have is answered as such; it needs no token to learn that.
+        let path_is_known = RULES.iter().any(|rule| rule.path == path);
+        let code = if path_is_known { ErrorCode::MethodNotAllowed } else { ErrorCode::Internal };
+        return Err(ApiError::new(code, format!("this path has no `{}`", request.method())));
+    };
+    if rule.reach == Reach::Open {
+        return Ok(());
+    }
+    let principal = authenticate(state, request)?;
+    let params = params.map_err(|_| ApiError::new(ErrorCode::BadRequest, "the path is not UTF-8 text"))?;
+    if rule.reach == Reach::Scope {
+        let scope = scope_of(&params).ok_or_else(ApiError::unknown_scope)?;
+        if !principal.reach.covers(&scope) || !state.tenants.exists(&scope) {
+            return Err(ApiError::unknown_scope());
+        }
+        request.extensions_mut().insert(Arc::new(scope));
+    }
+    if !rule.roles.is_empty() && !rule.roles.iter().any(|role| principal.has(*role)) {
+        let wanted: Vec<&str> = rule.roles.iter().map(|role| role.as_str()).collect();
+        return Err(ApiError::new(ErrorCode::Forbidden, "the token's roles do not allow this")
+            .hint(format!("it takes the role {}", wanted.join(" or "))));
+    }
+    request.extensions_mut().insert(principal);
+    Ok(())
+}
+
+fn authenticate(state: &AppState, request: &Request) -> Result<Arc<Principal>, ApiError> {
+    let missing = || {
+        ApiError::new(ErrorCode::Unauthorized, "this needs a token")
+            .hint("send `Authorization: Bearer <token>`; `footbridge token create` makes one")
+    };
+    let header = request.headers().get(AUTHORIZATION).ok_or_else(missing)?;
+    let text = header.to_str().map_err(|_| missing())?;
+    let (scheme, token) = text.split_once(' ').ok_or_else(missing)?;
+    if !scheme.eq_ignore_ascii_case("bearer") {
+        return Err(missing());
+    }
+    state.tokens.authenticate(token.trim()).ok_or_else(|| {
+        ApiError::new(ErrorCode::Unauthorized, "the token is unknown, revoked or expired")
+            .hint("`footbridge token create` makes a new one")
+    })
+}
+
+fn scope_of(params: &RawPathParams) -> Option<Scope> {
+    let find = |wanted: &str| params.iter().find(|(key, _)| *key == wanted).map(|(_, value)| value);
+    let tenant = TenantName::parse(find("tenant")?).ok()?;
+    let project = ProjectName::parse(find("project")?).ok()?;
+    Some(Scope::new(tenant, project))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use super::*;
+
+    #[test]
+    fn the_table_and_the_described_routes_are_the_same() {
+        let table: BTreeSet<(String, String)> = RULES
+            .iter()
+            .filter(|rule| !["/openapi.json", "/ws/foot"].contains(&rule.path))
+            .map(|rule| (rule.method.to_owned(), rule.path.replace("{*", "{")))
+            .collect();
+        let described: BTreeSet<(String, String)> = super::super::described_routes().into_iter().collect();
+        assert_eq!(table, described);
+    }
+
+    #[test]
+    fn no_route_stands_twice() {
+        let rows: BTreeSet<_> = RULES.iter().map(|rule| (rule.method, rule.path)).collect();
+        assert_eq!(rows.len(), RULES.len());
+    }
+}

@@ -1,0 +1,127 @@
+//! Calls by their ids: those that run, and those that ended in the last minutes.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use axum::extract::State;
+use axum::{Extension, Json};
+use footbridge_shared::ErrorCode;
+use serde::Deserialize;
+use utoipa::IntoParams;
+
+use super::invoke::{failed_reply, reply};
+use crate::api::MAX_PAGE;
+use crate::api::calls::{CallList, CallState, CallSummary, CallView};
+use crate::api::problem::Problem;
+use crate::dispatch::calls::CallEntry;
+use crate::domain::principal::{Principal, Role};
+use crate::domain::scope::Scope;
+use crate::web::body::{Named, Params};
+use crate::web::error::{ApiError, ApiResult};
+use crate::web::state::AppState;
+
+/// Longest wait of one request, milliseconds.
+const MAX_WAIT_MS: u64 = 60_000;
+
+/// Lists the calls of the token's subject, the newest 1000; an admin sees everybody's.
+#[utoipa::path(get, path = "/v1/{tenant}/{project}/calls", tag = "calls",
+    params(("tenant" = String, Path), ("project" = String, Path)),
+    responses((status = 200, body = CallList), (status = "4XX", body = Problem)))]
+pub(super) async fn list(
+    State(state): State<Arc<AppState>>,
+    Extension(scope): Extension<Arc<Scope>>,
+    Extension(principal): Extension<Arc<Principal>>,
+) -> Json<CallList> {
+    let calls = state.dispatcher.calls().list(&scope);
+    let theirs = calls.iter().filter(|call| is_theirs(call, &principal));
+    let calls = theirs.take(MAX_PAGE).map(|call| summary(call)).collect();
+    Json(CallList { calls })
+}
+
+#[derive(Deserialize, IntoParams)]
+#[serde(deny_unknown_fields, rename_all = "camelCase")]
+#[into_params(parameter_in = Query)]
+pub(super) struct Wait {
+    /// Wait for the end this long, milliseconds, at most 60000. Default: 0.
+    wait_ms: Option<u64>,
+}
+
+/// One call, with its result once it has ended. The result is for the call's own subject; an admin sees how it ended.
+#[utoipa::path(get, path = "/v1/{tenant}/{project}/calls/{id}", tag = "calls",
+    params(("tenant" = String, Path), ("project" = String, Path), ("id" = String, Path), Wait),
+    responses((status = 200, body = CallView), (status = "4XX", body = Problem)))]
+pub(super) async fn get(
+    State(state): State<Arc<AppState>>,
+    Extension(scope): Extension<Arc<Scope>>,
+    Extension(principal): Extension<Arc<Principal>>,
+    Named(id): Named,
+    Params(Wait { wait_ms }): Params<Wait>,
+) -> ApiResult<Json<CallView>> {
+    let entry = find(&state, &scope, &principal, &id)?;
+    let wait = Duration::from_millis(wait_ms.unwrap_or(0).min(MAX_WAIT_MS));
+    if !wait.is_zero() {
+        // Running out of time is an answer too: the call still runs.
+        let _ = tokio::time::timeout(wait, entry.wait()).await;
+    }
+    Ok(shown(&entry, &principal))
+}
+
+/// Cancels a call and answers how it stands a moment later. Harmless for one that has ended.
+#[utoipa::path(delete, path = "/v1/{tenant}/{project}/calls/{id}", tag = "calls",
+    params(("tenant" = String, Path), ("project" = String, Path), ("id" = String, Path)),
+    responses((status = 200, body = CallView), (status = "4XX", body = Problem)))]
+pub(super) async fn cancel(
+    State(state): State<Arc<AppState>>,
+    Extension(scope): Extension<Arc<Scope>>,
+    Extension(principal): Extension<Arc<Principal>>,
+    Named(id): Named,
+) -> ApiResult<Json<CallView>> {
+    /// How long the answer waits for the tool to stop.
+    const STOP_WAIT: Duration = Duration::from_secs(2);
+    let entry = find(&state, &scope, &principal, &id)?;
+    entry.cancel();
+    let _ = tokio::time::timeout(STOP_WAIT, entry.wait()).await;
+    Ok(shown(&entry, &principal))
+}
+
+fn is_theirs(call: &CallEntry, principal: &Principal) -> bool {
+    call.subject == principal.subject || principal.has(Role::Admin)
+}
+
+fn find(state: &AppState, scope: &Scope, principal: &Principal, id: &str) -> ApiResult<Arc<CallEntry>> {
+    state.dispatcher.calls().get(scope, id).filter(|call| is_theirs(call, principal)).ok_or_else(|| {
+        ApiError::new(ErrorCode::NotFound, "there is no such call here")
+            .hint("results are kept for five minutes after a call ended")
+    })
+}
+
+fn summary(entry: &CallEntry) -> CallSummary {
+    let result = entry.result();
+    let ended = result.as_ref().map(|(result, _)| match &**result {
+        Ok(output) => (output.is_error, output.code),
+        Err(failure) => (true, Some(failure.code)),
+    });
+    CallSummary {
+        call: entry.call.to_string(),
+        tool: entry.tool.to_string(),
+        source: entry.source.as_str().to_owned(),
+        subject: entry.subject.to_string(),
+        process: entry.process.clone(),
+        started_at: entry.started_at,
+        state: if result.is_some() { CallState::Ended } else { CallState::Running },
+        elapsed_ms: u64::try_from(entry.elapsed().as_millis()).unwrap_or(u64::MAX),
+        is_error: ended.map(|(is_error, _)| is_error),
+        code: ended.and_then(|(_, code)| code),
+    }
+}
+
+/// A call as its subject sees it; for anybody else without the result.
+fn shown(entry: &CallEntry, principal: &Principal) -> Json<CallView> {
+    let own = entry.subject == principal.subject;
+    let result = entry.result().filter(|_| own).map(|(result, took)| {
+        // Here a call that did not run is a result like any other: the request for it went well.
+        let millis = u64::try_from(took.as_millis()).unwrap_or(u64::MAX);
+        reply(&result, took).unwrap_or_else(|failure| failed_reply(&failure, millis))
+    });
+    Json(CallView { summary: summary(entry), result })
+}

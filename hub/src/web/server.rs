@@ -1,0 +1,79 @@
+//! The listening socket and the connections that come in by it.
+
+use std::pin::pin;
+use std::sync::Arc;
+use std::time::Duration;
+
+use axum::Router;
+use hyper::server::conn::http1;
+use hyper_util::rt::{TokioIo, TokioTimer};
+use hyper_util::service::TowerToHyperService;
+use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+
+use super::state::AppState;
+use crate::lifecycle::Lifecycle;
+
+/// Connections at once, feet included; further ones wait to be accepted.
+pub const MAX_CONNECTIONS: usize = 30_000;
+/// How long a connection may take to send a request's head, the wait before it included: longer than clients keep an idle
+/// connection, so that they close it first.
+const HEAD_TIMEOUT: Duration = Duration::from_secs(120);
+/// Pause after a failed accept: out of files, most likely.
+const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
+
+/// Serves until the hub stops: after the soft signal no new request is taken and running ones end, after the hard one all
+/// connections are dropped.
+pub fn spawn(listener: TcpListener, state: Arc<AppState>) {
+    let lifecycle = state.lifecycle.clone();
+    let app = super::router(state);
+    lifecycle.clone().spawn_work(async move {
+        tokio::select! {
+            () = accept(listener, app, &lifecycle) => {}
+            () = lifecycle.soft().cancelled() => {}
+        }
+    });
+}
+
+async fn accept(listener: TcpListener, app: Router, lifecycle: &Lifecycle) {
+    let places = Arc::new(Semaphore::new(MAX_CONNECTIONS));
+    loop {
+        // The semaphore is never closed.
+        let Ok(place) = places.clone().acquire_owned().await else { return };
+        match listener.accept().await {
+            Ok((socket, _)) => lifecycle.spawn_work(connection(socket, app.clone(), lifecycle.clone(), place)),
+            Err(error) => {
+                tracing::warn!(%error, "a connection could not be accepted");
+                tokio::time::sleep(ACCEPT_PAUSE).await;
+            }
+        }
+    }
+}
+
+async fn connection(socket: TcpStream, app: Router, lifecycle: Lifecycle, place: OwnedSemaphorePermit) {
+    // Without it an event of a stream may wait 40 ms for an acknowledgement.
+    if let Err(error) = socket.set_nodelay(true) {
+        tracing::debug!(%error, "TCP_NODELAY could not be set");
+    }
+    let served = http1::Builder::new()
+        .timer(TokioTimer::new())
+        .header_read_timeout(HEAD_TIMEOUT)
+        .serve_connection(TokioIo::new(socket), TowerToHyperService::new(app))
+        .with_upgrades();
+    let mut served = pin!(served);
+    let ended = tokio::select! {
+        ended = served.as_mut() => ended,
+        () = lifecycle.soft().cancelled() => {
+            // The running request ends, none follows.
+            served.as_mut().graceful_shutdown();
+            tokio::select! {
+                ended = served => ended,
+                () = lifecycle.hard().cancelled() => Ok(()),
+            }
+        }
+    };
+    if let Err(error) = ended {
+        tracing::debug!(%error, "a connection ended early");
+    }
+    drop(place);
+}
