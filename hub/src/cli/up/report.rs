@@ -1,0 +1,123 @@
+//! What `up` prints once everything is there.
+
+use std::path::Path;
+
+use serde_json::json;
+
+use super::foot::Registered;
+use crate::cli::error::CliError;
+use crate::cli::out::{Format, Out};
+use crate::config::state::HubFile;
+
+/// The file that the second command reads, if the folder has it.
+const README: &str = "README.md";
+
+/// Tells what is there, and three commands to try.
+pub(super) fn tell(hub: &HubFile, data: &Path, foot: Option<&Registered>, out: &mut Out) -> Result<(), CliError> {
+    let readme = hub.folder.join(README).is_file();
+    match out.format() {
+        Format::Json => out.json(&for_programs(hub, data, foot))?,
+        Format::Text => out.text(&for_people(hub, data, foot, readme))?,
+    }
+    Ok(())
+}
+
+fn for_programs(hub: &HubFile, data: &Path, foot: Option<&Registered>) -> serde_json::Value {
+    let foot = match foot {
+        Some(Registered::Yes(foot)) => json!(foot),
+        _ => serde_json::Value::Null,
+    };
+    json!({
+        "url": hub.url, "tenant": hub.tenant, "project": hub.project, "data": data, "tokenFile": hub.token_file,
+        "pid": hub.pid, "foot": foot,
+    })
+}
+
+fn for_people(hub: &HubFile, data: &Path, foot: Option<&Registered>, readme: bool) -> String {
+    let (name, state) = match foot {
+        None => ("none".to_owned(), "started with --no-foot".to_owned()),
+        Some(Registered::Yes(foot)) => {
+            let tools = foot.tools.as_ref().map_or(0, Vec::len);
+            (foot.name.clone(), format!("connected, {tools} tools"))
+        }
+        Some(Registered::NotYet) => {
+            ("?".to_owned(), "not connected yet; `footbridge feet` shows when it is".to_owned())
+        }
+        Some(Registered::Ended(status)) => ("?".to_owned(), format!("ended ({status}), and is started again")),
+    };
+    let has_foot = matches!(foot, Some(Registered::Yes(_)));
+    let (call, why) = match (has_foot, readme) {
+        (true, true) => ("file_read path=README.md", "file_read"),
+        (true, false) => ("file_list path=.", "file_list"),
+        (false, _) => ("whoami", "whoami"),
+    };
+    let width = hub.url.len().max(name.chars().count());
+    format!(
+        "hub    {url:<width$}   tenant {tenant}, project {project}\n\
+         foot   {name:<width$}   {state}\n\
+         data   {data}\n\n\
+         Try these from another terminal in this folder:\n  \
+           footbridge tools list\n  \
+           footbridge call {call}\n  \
+           footbridge tools why {why}\n\n\
+         Ctrl-C stops it.",
+        url = hub.url,
+        tenant = hub.tenant,
+        project = hub.project,
+        data = data.display(),
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::api::feet::FootView;
+
+    fn hub() -> HubFile {
+        HubFile {
+            url: "http://127.0.0.1:7800".to_owned(),
+            tenant: "local".to_owned(),
+            project: "main".to_owned(),
+            token_file: "/state/token".into(),
+            subject: "ana".to_owned(),
+            pid: 1,
+            folder: "/work/site".into(),
+        }
+    }
+
+    #[test]
+    fn what_is_there_and_what_to_try() {
+        let foot = FootView {
+            name: "site".to_owned(),
+            owner: "ana".to_owned(),
+            state: "connected".to_owned(),
+            own: true,
+            share: None,
+            hostname: None,
+            platform: None,
+            version: None,
+            cwd: None,
+            tools: Some(vec!["file_read".to_owned(), "file_list".to_owned()]),
+            connected_at: None,
+        };
+        let registered = Registered::Yes(Box::new(foot));
+        insta::assert_snapshot!(for_people(&hub(), Path::new("/state/data"), Some(&registered), true), @r#"
+        hub    http://127.0.0.1:7800   tenant local, project main
+        foot   site                    connected, 2 tools
+        data   /state/data
+
+        Try these from another terminal in this folder:
+          footbridge tools list
+          footbridge call file_read path=README.md
+          footbridge tools why file_read
+
+        Ctrl-C stops it.
+        "#);
+    }
+
+    #[test]
+    fn without_a_foot_no_command_needs_one() {
+        let told = for_people(&hub(), Path::new("/state/data"), None, true);
+        assert!(told.contains("footbridge call whoami") && !told.contains("file_read"), "{told}");
+    }
+}
