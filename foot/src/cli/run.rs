@@ -1,0 +1,90 @@
+//! `foot run`
+
+use std::path::Path;
+
+use clap::Args;
+use tokio::io::AsyncReadExt as _;
+use tokio::signal::unix::{SignalKind, signal};
+use tokio_util::sync::CancellationToken;
+
+use super::{BROKEN, SettingsArgs, block_on, complain};
+use crate::config::{Environment, FootConfig, Resolved, TokenSource, open_to_others};
+use crate::error::{Exit, FootError};
+
+/// Options of `foot run`.
+#[derive(Debug, Args)]
+pub(super) struct RunArgs {
+    #[command(flatten)]
+    settings: SettingsArgs,
+    /// End when standard input ends.
+    #[arg(long, hide = true)]
+    exit_with_stdin: bool,
+}
+
+impl RunArgs {
+    /// Whether it belongs to a program that started it.
+    pub(super) fn has_parent(&self) -> bool {
+        self.exit_with_stdin
+    }
+}
+
+/// Runs until stopped; returns the exit code.
+pub(super) fn run(args: RunArgs, environment: &Environment, here: &Path) -> u8 {
+    let config = match args.settings.resolve(environment, here) {
+        // The program that started it keeps it a state of its own: one that runs there is its own, about to end.
+        Ok(Resolved { config, .. }) => FootConfig { supersede: config.supersede || args.exit_with_stdin, ..config },
+        Err(error) => {
+            complain(&error);
+            return error.code();
+        }
+    };
+    if let TokenSource::File(path) = &config.token
+        && let Some(mode) = open_to_others(path)
+    {
+        tracing::warn!(path = %path.display(), mode, "others can read the token; run chmod 600 on it");
+    }
+    match block_on(until_stopped(config, args.exit_with_stdin)) {
+        Ok(Ok(exit)) => exit.code(),
+        Ok(Err(error)) => {
+            complain(&error);
+            error.code()
+        }
+        Err(error) => {
+            complain(&error);
+            BROKEN
+        }
+    }
+}
+
+/// A first signal asks for an ordered end, a second one gets an end.
+async fn until_stopped(config: FootConfig, exit_with_stdin: bool) -> Result<Exit, FootError> {
+    let shutdown = CancellationToken::new();
+    let foot = crate::run(config, shutdown.clone());
+    let asked = async {
+        asked_to_stop(exit_with_stdin).await;
+        shutdown.cancel();
+        asked_to_stop(false).await;
+    };
+    tokio::select! {
+        ended = foot => ended,
+        () = asked => Ok(Exit::Stopped),
+    }
+}
+
+async fn asked_to_stop(with_stdin: bool) {
+    let received = async |kind| match signal(kind) {
+        Ok(mut signals) => _ = signals.recv().await,
+        // Without it the foot ends as any process does.
+        Err(_) => std::future::pending().await,
+    };
+    tokio::select! {
+        () = received(SignalKind::interrupt()) => {}
+        () = received(SignalKind::terminate()) => {}
+        () = stdin_ends(), if with_stdin => {}
+    }
+}
+
+async fn stdin_ends() {
+    let (mut stdin, mut buffer) = (tokio::io::stdin(), [0; 256]);
+    while stdin.read(&mut buffer).await.is_ok_and(|count| count > 0) {}
+}

@@ -1,0 +1,355 @@
+//! What a foot is told to be: bundled defaults < `foot.yaml` < environment < command line. The only reader of
+//! environment and settings files.
+
+mod account;
+mod endpoint;
+mod file;
+mod settings;
+mod token;
+
+use std::path::{Path, PathBuf};
+
+use footbridge_shared::id::{FootName, MAX_NAME_BYTES, NameError, ProjectName, Subject, TenantName};
+use footbridge_shared::limits::{DEFAULT_MAX_CONCURRENT, FOOT_QUEUE, MAX_MAX_CONCURRENT};
+use footbridge_shared::message::Share;
+
+pub use endpoint::{HubUrl, HubUrlError};
+pub(crate) use settings::{Environment, Origin, Settings};
+pub(crate) use token::open_to_others;
+pub use token::{Token, TokenError, TokenSource};
+
+use crate::policy::Floor;
+use crate::runner::Runner;
+
+/// The tenant of `footbridge up`, for whom names none.
+const DEFAULT_TENANT: &str = "local";
+/// Our folder within the user's state, configuration and data folders.
+const OWN_FOLDER: &str = "footbridge";
+
+/// Why a configuration cannot be used.
+#[derive(Debug, thiserror::Error)]
+pub enum ConfigError {
+    /// A setting is missing.
+    #[error("no {what}: {how}")]
+    Missing {
+        /// What.
+        what: &'static str,
+        /// How to set it.
+        how: &'static str,
+    },
+    /// A name does not follow its rule.
+    #[error(transparent)]
+    Name(#[from] NameError),
+    /// The hub's address cannot be used.
+    #[error(transparent)]
+    Hub(#[from] HubUrlError),
+    /// There is no token.
+    #[error(transparent)]
+    Token(#[from] TokenError),
+    /// A number is out of its range.
+    #[error("maxConcurrent is {0}; use 1 to {MAX_MAX_CONCURRENT}")]
+    MaxConcurrent(u32),
+    /// A variable holds bytes that are no text.
+    #[error("the variable {0} holds no text")]
+    NoText(&'static str),
+    /// The settings file cannot be read.
+    #[error("the settings file `{}` cannot be read: {cause}", path.display())]
+    File {
+        /// The file.
+        path: PathBuf,
+        /// Why.
+        cause: std::io::Error,
+    },
+    /// The settings file is not understood.
+    #[error("the settings file `{}` is not valid: {reason}", path.display())]
+    Syntax {
+        /// The file.
+        path: PathBuf,
+        /// What is wrong, with line and column where known.
+        reason: String,
+    },
+}
+
+/// What a foot is told to be.
+#[derive(Debug, Clone)]
+pub struct FootConfig {
+    /// The hub.
+    pub hub: HubUrl,
+    /// The token.
+    pub token: TokenSource,
+    /// The tenant it serves.
+    pub tenant: TenantName,
+    /// The project it serves.
+    pub project: ProjectName,
+    /// Its name.
+    pub name: FootName,
+    /// Whether it takes the place of a process of the same name on this machine. A name that nobody chose may be that of
+    /// another folder: then it is better refused.
+    pub supersede: bool,
+    /// The folders it serves; relative paths in calls start at the first.
+    pub roots: Vec<PathBuf>,
+    /// For whom it works.
+    pub share: Share,
+    /// Where its key is kept.
+    pub state: PathBuf,
+    /// Certificates to trust besides the public authorities, as PEM.
+    pub ca: Option<PathBuf>,
+    /// Calls it runs at once.
+    pub max_concurrent: u32,
+    /// Calls it queues beyond those.
+    pub max_queued: usize,
+    /// Home folders: where links in them lead to keys and credentials, that is not served either.
+    pub homes: Vec<PathBuf>,
+    /// More that is never served: settings, token, state, and what the user keeps to themselves.
+    pub deny: Vec<PathBuf>,
+    /// Where its tools come from.
+    pub runner: Runner,
+}
+
+impl FootConfig {
+    /// With the defaults for everything that is not said: the owner's alone, named after the first root.
+    ///
+    /// # Errors
+    /// None as things are: the name made from a folder follows the rule for names.
+    pub fn new(
+        hub: HubUrl,
+        token: TokenSource,
+        tenant: TenantName,
+        project: ProjectName,
+        roots: Vec<PathBuf>,
+        state: PathBuf,
+    ) -> Result<Self, ConfigError> {
+        Ok(Self {
+            hub,
+            token,
+            tenant,
+            project,
+            name: default_name(roots.first().map(PathBuf::as_path))?,
+            supersede: true,
+            roots,
+            share: Share::default(),
+            state,
+            ca: None,
+            max_concurrent: DEFAULT_MAX_CONCURRENT,
+            max_queued: FOOT_QUEUE,
+            homes: Vec::new(),
+            deny: Vec::new(),
+            runner: Runner::default(),
+        })
+    }
+
+    /// What this foot never serves.
+    pub(crate) fn floor(&self) -> Floor {
+        floor(&self.homes, Some(&self.state), Some(&self.token), &self.deny)
+    }
+}
+
+/// What a foot is told to serve.
+#[derive(Debug)]
+pub(crate) struct Served {
+    pub(crate) roots: Vec<PathBuf>,
+    homes: Vec<PathBuf>,
+    deny: Vec<PathBuf>,
+    state: Option<PathBuf>,
+    token: Option<TokenSource>,
+}
+
+impl Served {
+    /// What is never served.
+    pub(crate) fn floor(&self) -> Floor {
+        floor(&self.homes, self.state.as_deref(), self.token.as_ref(), &self.deny)
+    }
+}
+
+fn floor(homes: &[PathBuf], state: Option<&Path>, token: Option<&TokenSource>, deny: &[PathBuf]) -> Floor {
+    let mut floor = Floor::new(homes.iter().map(PathBuf::as_path));
+    if let Some(state) = state {
+        floor.add(state, "state of the foot");
+    }
+    if let Some(TokenSource::File(path)) = token {
+        floor.add(path, "token");
+    }
+    for path in deny {
+        floor.add(path, "kept to themselves by the owner or the foot");
+    }
+    floor
+}
+
+/// A configuration, and where its settings come from.
+#[derive(Debug)]
+pub(crate) struct Resolved {
+    pub(crate) config: FootConfig,
+    origins: Vec<(&'static str, Origin)>,
+}
+
+impl Resolved {
+    /// Where a setting comes from.
+    pub(crate) fn origin(&self, key: &str) -> Origin {
+        self.origins.iter().find(|(known, _)| *known == key).map_or(Origin::Default, |(_, origin)| origin.clone())
+    }
+}
+
+/// Puts the layers on top of each other. `file` is a settings file that must exist; else the user's is read, if it does.
+pub(crate) fn resolve(
+    flags: Settings,
+    file: Option<&Path>,
+    environment: &Environment,
+    here: &Path,
+) -> Result<Resolved, ConfigError> {
+    let mut layers = Layers::read(flags, file, environment, here)?;
+    let served = layers.served(environment, here)?;
+
+    let missing = |what, how| ConfigError::Missing { what, how };
+    let hub = layers.pick("hub", |layer| layer.hub.take());
+    let hub = hub.ok_or(missing("hub", "give --hub URL or set FOOTBRIDGE_URL"))?.parse()?;
+    let token = served.token.ok_or(missing("token", "give --token-file FILE or set FOOTBRIDGE_TOKEN"))?;
+    let tenant = layers.pick("tenant", |layer| layer.tenant.take());
+    let tenant = TenantName::parse(tenant.as_deref().unwrap_or(DEFAULT_TENANT))?;
+    let project = layers.pick("project", |layer| layer.project.take());
+    let project = project.ok_or(missing("project", "give --project NAME or set FOOTBRIDGE_PROJECT"))?;
+    let project = ProjectName::parse(&project)?;
+    let state = served.state.ok_or(missing("state folder", "give --state DIR or set HOME"))?;
+
+    let mut config = FootConfig::new(hub, token, tenant, project, served.roots, state)?;
+    match layers.pick("name", |layer| layer.name.take()) {
+        Some(name) => config.name = FootName::parse(&name)?,
+        None => config.supersede = false,
+    }
+    if let Some(share) = layers.pick("share", |layer| layer.share.take()) {
+        config.share = parse_share(&share)?;
+    }
+    if let Some(max) = layers.pick("maxConcurrent", |layer| layer.max_concurrent.take()) {
+        if !(1..=MAX_MAX_CONCURRENT).contains(&max) {
+            return Err(ConfigError::MaxConcurrent(max));
+        }
+        config.max_concurrent = max;
+    }
+    config.ca = layers.pick("ca", |layer| layer.ca.take()).map(|path| here.join(path));
+    config.deny = served.deny;
+    config.homes = served.homes;
+    Ok(Resolved { config, origins: layers.origins })
+}
+
+/// The same layers, for what they serve alone: neither a hub nor a token needs to be there.
+pub(crate) fn served(
+    flags: Settings,
+    file: Option<&Path>,
+    environment: &Environment,
+    here: &Path,
+) -> Result<Served, ConfigError> {
+    Layers::read(flags, file, environment, here)?.served(environment, here)
+}
+
+fn parse_token(text: &str) -> Result<TokenSource, ConfigError> {
+    let token = Token::parse(text).ok_or_else(|| TokenError::Malformed("FOOTBRIDGE_TOKEN".to_owned()))?;
+    Ok(TokenSource::Value(token))
+}
+
+/// Reads `owner`, `project`, or a list of subjects with commas between them.
+fn parse_share(text: &str) -> Result<Share, NameError> {
+    match text.trim() {
+        "owner" => Ok(Share::Owner),
+        "project" => Ok(Share::Project),
+        subjects => Ok(Share::Subjects(
+            subjects.split(',').map(|subject| Subject::parse(subject.trim())).collect::<Result<_, _>>()?,
+        )),
+    }
+}
+
+/// A foot is named after the folder it serves.
+fn default_name(root: Option<&Path>) -> Result<FootName, NameError> {
+    let real = root.and_then(|root| std::fs::canonicalize(root).ok());
+    let folder = real.as_deref().and_then(Path::file_name).map(|name| name.to_string_lossy().to_lowercase());
+    let mut slug = String::new();
+    for c in folder.unwrap_or_default().chars() {
+        if matches!(c, 'a'..='z' | '0'..='9') {
+            slug.push(c);
+        } else if !slug.is_empty() && !slug.ends_with('-') {
+            slug.push('-');
+        }
+    }
+    slug.truncate(MAX_NAME_BYTES - "foot-".len());
+    let name = if slug.starts_with(|c: char| c.is_ascii_lowercase()) { slug } else { format!("foot-{slug}") };
+    FootName::parse(name.trim_end_matches('-'))
+}
+
+/// Our own folders of this user.
+struct Own {
+    state: Option<PathBuf>,
+    data: Option<PathBuf>,
+    configuration: Option<PathBuf>,
+    settings: Option<PathBuf>,
+}
+
+impl Own {
+    fn new(environment: &Environment) -> Self {
+        let folder = |name, in_home| environment.folder(name, in_home).map(|folder| folder.join(OWN_FOLDER));
+        let configuration = folder("XDG_CONFIG_HOME", ".config");
+        Self {
+            state: folder("XDG_STATE_HOME", ".local/state"),
+            data: folder("XDG_DATA_HOME", ".local/share"),
+            settings: configuration.as_ref().map(|folder| folder.join("foot.yaml")),
+            configuration,
+        }
+    }
+
+    fn folders(self) -> impl Iterator<Item = PathBuf> {
+        [self.state, self.data, self.configuration].into_iter().flatten()
+    }
+}
+
+/// Settings, strongest first.
+struct Layers {
+    layers: Vec<(Origin, Settings)>,
+    /// The settings file among them.
+    file: Option<PathBuf>,
+    origins: Vec<(&'static str, Origin)>,
+}
+
+impl Layers {
+    fn read(flags: Settings, file: Option<&Path>, environment: &Environment, here: &Path) -> Result<Self, ConfigError> {
+        let mut layers = vec![(Origin::Flag, flags), (Origin::Environment, settings::from_environment(environment)?)];
+        let users = Own::new(environment).settings.filter(|path| path.exists());
+        let file = file.map(|path| here.join(path)).or(users);
+        if let Some(path) = &file {
+            layers.push((Origin::File(path.clone()), file::read(path, environment.home().as_deref())?));
+        }
+        Ok(Self { layers, file, origins: Vec::new() })
+    }
+
+    /// Takes out what says which files are served.
+    fn served(&mut self, environment: &Environment, here: &Path) -> Result<Served, ConfigError> {
+        let own = Own::new(environment);
+        let token = self.pick("token", |layer| {
+            let file = layer.token_file.take().map(|path| Ok(TokenSource::File(here.join(path))));
+            file.or_else(|| layer.token.take().map(|text| parse_token(&text)))
+        });
+        let roots = self.pick("roots", |layer| layer.roots.take()).unwrap_or_else(|| vec![here.to_owned()]);
+        let state = self.pick("state", |layer| layer.state.take()).map(|path| here.join(path));
+        let state = state.or_else(|| own.state.clone());
+        // No layer can take back what another one keeps to itself.
+        let deny = self.all(|layer| layer.deny.take()).into_iter().flatten().map(|path| here.join(path));
+        Ok(Served {
+            roots: roots.into_iter().map(|root| here.join(root)).collect(),
+            homes: environment.homes(),
+            deny: deny.chain(own.folders()).chain(self.file.clone()).collect(),
+            state,
+            token: token.transpose()?,
+        })
+    }
+
+    /// The strongest layer that says anything.
+    fn pick<T>(&mut self, key: &'static str, get: impl Fn(&mut Settings) -> Option<T>) -> Option<T> {
+        let (origin, value) = self.layers.iter_mut().find_map(|(origin, layer)| Some((origin.clone(), get(layer)?)))?;
+        self.origins.push((key, origin));
+        Some(value)
+    }
+
+    /// What all layers say.
+    fn all<T>(&mut self, get: impl Fn(&mut Settings) -> Option<T>) -> Vec<T> {
+        self.layers.iter_mut().filter_map(|(_, layer)| get(layer)).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,133 @@
+//! The address of a hub.
+
+use std::fmt;
+use std::net::IpAddr;
+use std::str::FromStr;
+
+/// Where feet connect, below the hub's address.
+const SOCKET_PATH: &str = "/ws/foot";
+
+/// Why a text is no hub address.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("`{url}` is no hub address: {reason}")]
+pub struct HubUrlError {
+    url: String,
+    reason: &'static str,
+}
+
+/// The address of a hub: `https://…` or `wss://…`, and without TLS only on this machine.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct HubUrl {
+    tls: bool,
+    /// Without the brackets of an IPv6 address.
+    host: String,
+    port: u16,
+    /// Empty, or `/…` without a slash at the end.
+    base: String,
+}
+
+impl HubUrl {
+    /// Whether the connection is encrypted.
+    pub(crate) const fn is_tls(&self) -> bool {
+        self.tls
+    }
+
+    /// What to connect to.
+    pub(crate) fn address(&self) -> (&str, u16) {
+        (&self.host, self.port)
+    }
+
+    /// The URI of the WebSocket.
+    pub(crate) fn socket(&self) -> String {
+        let scheme = if self.tls { "wss" } else { "ws" };
+        format!("{scheme}://{}{}{SOCKET_PATH}", self.authority(), self.base)
+    }
+
+    fn authority(&self) -> String {
+        let host = if self.host.contains(':') { format!("[{}]", self.host) } else { self.host.clone() };
+        format!("{host}:{}", self.port)
+    }
+}
+
+impl fmt::Display for HubUrl {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let scheme = if self.tls { "https" } else { "http" };
+        write!(f, "{scheme}://{}{}", self.authority(), self.base)
+    }
+}
+
+impl FromStr for HubUrl {
+    type Err = HubUrlError;
+
+    fn from_str(url: &str) -> Result<Self, HubUrlError> {
+        // Credentials may stand in front of an `@`: they are neither used nor shown.
+        let shown = if url.contains('@') { "…@…".to_owned() } else { crate::failure::shown(url) };
+        let fail = |reason| HubUrlError { url: shown.clone(), reason };
+        let uri: http::Uri = url.parse().map_err(|_| fail("write for instance https://hub.example.org"))?;
+        let (tls, default_port) = match uri.scheme_str() {
+            Some("https" | "wss") => (true, 443),
+            Some("http" | "ws") => (false, 80),
+            _ => return Err(fail("it starts with https://, or on this machine with http://")),
+        };
+        let authority = uri.authority().ok_or_else(|| fail("there is no host"))?;
+        if authority.as_str().contains('@') {
+            return Err(fail("there must be no user or password in it; use a token file"));
+        }
+        if uri.query().is_some() {
+            return Err(fail("there must be no query in it"));
+        }
+        let host = uri.host().unwrap_or_default().trim_start_matches('[').trim_end_matches(']').to_owned();
+        if host.is_empty() {
+            return Err(fail("there is no host"));
+        }
+        if !tls && !is_loopback(&host) {
+            return Err(fail("without TLS only this machine can be reached: write https://"));
+        }
+        let port = uri.port_u16().unwrap_or(default_port);
+        let base = uri.path().trim_end_matches('/').trim_end_matches(SOCKET_PATH).to_owned();
+        Ok(Self { tls, host, port, base })
+    }
+}
+
+fn is_loopback(host: &str) -> bool {
+    host.eq_ignore_ascii_case("localhost") || host.parse::<IpAddr>().is_ok_and(|ip| ip.is_loopback())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_socket_lies_below_the_hubs_address() {
+        for (url, socket) in [
+            ("https://hub.example.org", "wss://hub.example.org:443/ws/foot"),
+            ("https://hub.example.org/", "wss://hub.example.org:443/ws/foot"),
+            ("wss://hub.example.org:8443/tools/", "wss://hub.example.org:8443/tools/ws/foot"),
+            ("wss://hub.example.org/ws/foot", "wss://hub.example.org:443/ws/foot"),
+            ("http://localhost:7070", "ws://localhost:7070/ws/foot"),
+            ("ws://127.0.0.1", "ws://127.0.0.1:80/ws/foot"),
+            ("http://[::1]:7070", "ws://[::1]:7070/ws/foot"),
+        ] {
+            assert_eq!(url.parse::<HubUrl>().unwrap().socket(), socket, "{url}");
+        }
+    }
+
+    #[test]
+    fn a_token_never_travels_in_the_clear_and_never_stands_in_an_address() {
+        for url in [
+            "http://hub.example.org",
+            "ws://10.0.0.1:7070",
+            "http://localhost.example.org",
+            "http://127.0.0.1.example.org",
+            "https://ada:secret@hub.example.org",
+            "https://hub.example.org/?token=x",
+            "hub.example.org",
+            "ftp://localhost",
+            "https://",
+            "",
+        ] {
+            let error = url.parse::<HubUrl>().unwrap_err();
+            assert!(!error.to_string().contains("secret"), "{error}");
+        }
+    }
+}

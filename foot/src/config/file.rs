@@ -1,0 +1,141 @@
+//! `foot.yaml`: the user's own settings. It is looked for in the user's configuration folder and nowhere else: a folder
+//! that somebody else filled must not choose the hub, or whom the foot serves.
+
+use std::path::{Path, PathBuf};
+
+use serde::Deserialize;
+
+use super::ConfigError;
+use super::settings::Settings;
+
+/// The keys of the file.
+const KEYS: [&str; 10] =
+    ["hub", "tenant", "project", "name", "roots", "share", "maxConcurrent", "tokenFile", "ca", "deny"];
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields, default)]
+struct File {
+    hub: Option<String>,
+    tenant: Option<String>,
+    project: Option<String>,
+    name: Option<String>,
+    roots: Option<Vec<String>>,
+    share: Option<OneOrMany>,
+    max_concurrent: Option<u32>,
+    token_file: Option<String>,
+    ca: Option<String>,
+    deny: Option<Vec<String>>,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(untagged)]
+enum OneOrMany {
+    One(String),
+    Many(Vec<String>),
+}
+
+/// Reads the file. `home` is what `~/` stands for.
+pub(super) fn read(path: &Path, home: Option<&Path>) -> Result<Settings, ConfigError> {
+    let text = std::fs::read_to_string(path).map_err(|cause| ConfigError::File { path: path.to_owned(), cause })?;
+    parse(&text, home).map_err(|reason| ConfigError::Syntax { path: path.to_owned(), reason })
+}
+
+fn parse(text: &str, home: Option<&Path>) -> Result<Settings, String> {
+    let options = || {
+        serde_saphyr::options! {
+            strict_booleans: true,
+            leading_zero_numbers_as_strings: true,
+            underscored_numbers_as_strings: true,
+            reject_unsupported_tags: true,
+            merge_keys: serde_saphyr::MergeKeyPolicy::Error,
+            with_snippet: false,
+            budget: serde_saphyr::budget! { max_nodes: 10_000, max_anchors: 0, max_depth: 16 },
+        }
+    };
+    // A file of comments alone is an empty one.
+    let keys: Option<std::collections::BTreeMap<String, serde::de::IgnoredAny>> =
+        serde_saphyr::from_str_with_options(text, options()).map_err(|error| error.to_string())?;
+    let Some(keys) = keys else { return Ok(Settings::default()) };
+    if let Some(unknown) = keys.keys().find(|key| !KEYS.contains(&key.as_str())) {
+        return Err(unknown_key(unknown));
+    }
+    let file: File = serde_saphyr::from_str_with_options(text, options()).map_err(|error| error.to_string())?;
+    let path = |key: &'static str, text: String| absolute(key, &text, home);
+    let paths = |key: &'static str, texts: Option<Vec<String>>| {
+        texts.map(|texts| texts.into_iter().map(|text| path(key, text)).collect::<Result<Vec<_>, _>>()).transpose()
+    };
+    Ok(Settings {
+        hub: file.hub,
+        tenant: file.tenant,
+        project: file.project,
+        name: file.name,
+        roots: paths("roots", file.roots)?,
+        share: file.share.map(|share| match share {
+            OneOrMany::One(text) => text,
+            OneOrMany::Many(subjects) => subjects.join(","),
+        }),
+        max_concurrent: file.max_concurrent,
+        token_file: file.token_file.map(|text| path("tokenFile", text)).transpose()?,
+        ca: file.ca.map(|text| path("ca", text)).transpose()?,
+        deny: paths("deny", file.deny)?,
+        ..Settings::default()
+    })
+}
+
+fn unknown_key(key: &str) -> String {
+    let shown = crate::failure::shown(key);
+    let near = KEYS.iter().max_by(|a, b| strsim::jaro_winkler(a, key).total_cmp(&strsim::jaro_winkler(b, key)));
+    match near.filter(|near| strsim::jaro_winkler(near, key) > 0.8) {
+        Some(near) => format!("there is no key `{shown}`; did you mean `{near}`?"),
+        None => format!("there is no key `{shown}`; the keys are {}", KEYS.join(", ")),
+    }
+}
+
+/// Paths in the file mean the same wherever the foot is started.
+fn absolute(key: &str, text: &str, home: Option<&Path>) -> Result<PathBuf, String> {
+    let path = match (text.strip_prefix("~/"), home) {
+        (Some(rest), Some(home)) => home.join(rest),
+        _ if text == "~" => home.map(Path::to_owned).unwrap_or_default(),
+        _ => PathBuf::from(text),
+    };
+    if path.is_absolute() { Ok(path) } else { Err(format!("`{key}`: `{text}` must be absolute or start with `~/`")) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn parse(text: &str) -> Result<Settings, String> {
+        super::parse(text, Some(Path::new("/home/ada")))
+    }
+
+    #[test]
+    fn all_keys_are_read() {
+        let text = "hub: https://hub.example.org\ntenant: acme\nproject: web\nname: laptop\nroots: [~/src/web, /data]\n\
+            share: [bob, eve@example.org]\nmaxConcurrent: 8\ntokenFile: ~/.tokens/hub\nca: /etc/ca.pem\ndeny: [~/src/web/secret]\n";
+        let settings = parse(text).unwrap();
+        assert_eq!(settings.roots.unwrap(), [PathBuf::from("/home/ada/src/web"), "/data".into()]);
+        assert_eq!(settings.share.as_deref(), Some("bob,eve@example.org"));
+        assert_eq!((settings.max_concurrent, settings.token_file), (Some(8), Some("/home/ada/.tokens/hub".into())));
+        assert_eq!(parse("share: project").unwrap().share.as_deref(), Some("project"));
+        assert!(parse("# nothing yet\n").is_ok_and(|settings| settings.hub.is_none()));
+    }
+
+    #[test]
+    fn a_file_that_is_not_understood_whole_is_refused() {
+        for (text, part) in [
+            ("maxconcurent: 8", "did you mean `maxConcurrent`"),
+            ("tokens: x", "did you mean `tokenFile`"),
+            ("colour: red", "the keys are"),
+            ("hub: a\nhub: b", "hub"),
+            ("maxConcurrent: many", "line 1"),
+            ("roots: [src]", "must be absolute"),
+            ("roots: src", "line 1"),
+            ("project: [a]", "line 1"),
+            ("- a", "line 1"),
+        ] {
+            let error = parse(text).map(|_| ()).unwrap_err();
+            assert!(error.contains(part), "{text}: {error}");
+        }
+    }
+}

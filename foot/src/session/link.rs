@@ -1,0 +1,315 @@
+//! One connection at work: the loop that reads, writes, keeps time and hands calls on. It never does any work itself.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use footbridge_shared::ErrorCode;
+use footbridge_shared::id::Subject;
+use footbridge_shared::limits::{CLOSE_BAD_FRAMES, MAX_BAD_FRAMES, MAX_FRAME_BYTES};
+use footbridge_shared::message::{
+    Bye, Call, FootToHub, HubToFoot, Ping, Pong, Request, Response, ToolsAck, Welcome, WireError,
+};
+use serde_json::json;
+use tokio::sync::watch;
+use tokio_util::sync::CancellationToken;
+
+use super::Session;
+use super::heartbeat::{Beat, Heartbeat};
+use super::wire::{Incoming, Wire};
+use crate::calls::{Known, refusal};
+use crate::clock::{HubClock, millis};
+use crate::connection::{Ended, Socket};
+use crate::failure::{Failure, shown};
+use crate::frame::{Frame, Lane};
+use crate::random;
+use crate::tools::{Registered, Snapshot, raw};
+
+/// Close code of a clean leave.
+pub(super) const CLOSE_NORMAL: u16 = 1000;
+/// Smallest frame that a hub can restrict us to, in bytes: a failure fits.
+const MIN_FRAME_BYTES: usize = 4 * 1024;
+/// JSON-RPC: there is no such method.
+const METHOD_NOT_FOUND: i32 = -32601;
+
+/// How a connection was left.
+pub(super) enum Left {
+    /// As we were told to.
+    Stopped,
+    /// For a reason of its own.
+    Ended(Ended),
+}
+
+/// One connection.
+pub(super) struct Link<'a> {
+    session: &'a mut Session,
+    wire: Wire,
+    tools: watch::Receiver<Snapshot>,
+    owner: Subject,
+    frame_bytes: usize,
+    heartbeat: Heartbeat,
+    hub_clock: HubClock,
+    bad_frames: u32,
+    unknown_frames: u64,
+    /// What the hub complained of last, if it has said nothing since.
+    complaint: Option<WireError>,
+    /// The hub goes down: when to leave it.
+    leave_at: Option<Duration>,
+    leaving: bool,
+}
+
+impl<'a> Link<'a> {
+    pub(super) fn new(session: &'a mut Session, socket: Socket, welcome: Welcome) -> Self {
+        let limit = usize::try_from(welcome.limits.frame_bytes).unwrap_or(MAX_FRAME_BYTES);
+        Self {
+            tools: session.tools.follow(),
+            heartbeat: Heartbeat::new(&welcome.limits, session.clock.boot()),
+            session,
+            wire: Wire::new(socket),
+            owner: welcome.owner,
+            frame_bytes: limit.clamp(MIN_FRAME_BYTES, MAX_FRAME_BYTES),
+            hub_clock: HubClock::default(),
+            bad_frames: 0,
+            unknown_frames: 0,
+            complaint: None,
+            leave_at: None,
+            leaving: false,
+        }
+    }
+
+    /// Serves until the connection ends.
+    pub(super) async fn serve(mut self, shutdown: &CancellationToken) -> Left {
+        self.session.announcer.restart();
+        self.session.calls.set_frame_bytes(self.frame_bytes);
+        self.announce();
+        // What the hub has not acknowledged: a connection may have ended between result and `ack`.
+        let unacked = self.session.calls.unacked();
+        self.push_all(unacked);
+        loop {
+            if let Some(ended) = self.tick() {
+                return self.part(ended).await;
+            }
+            let pause = self.pause();
+            let room = self.wire.has_room();
+            tokio::select! {
+                () = shutdown.cancelled() => return self.leave().await,
+                incoming = self.wire.turn() => {
+                    if let Some(ended) = self.take(incoming) {
+                        return self.part(ended).await;
+                    }
+                }
+                event = self.session.calls.next(), if room => {
+                    let frames = self.session.calls.settle(event);
+                    self.push_all(frames);
+                }
+                Ok(()) = self.tools.changed() => self.announce(),
+                () = tokio::time::sleep(pause) => {}
+            }
+        }
+    }
+
+    /// What time brings: heartbeats, limits of calls, the end of a silent connection.
+    fn tick(&mut self) -> Option<Ended> {
+        let now = self.session.clock.boot();
+        match self.heartbeat.beat(now, random::unit) {
+            Beat::Wait(_) => {}
+            Beat::Ping => self.push(&Ping { sent_ms: millis(now) }.into()),
+            Beat::Gone => return Some(Ended::lost("the hub is silent")),
+        }
+        if self.wire.is_stuck() {
+            return Some(Ended::lost("the hub does not read"));
+        }
+        let frames = self.session.calls.tick();
+        self.push_all(frames);
+        let leaves = self.leave_at.is_some_and(|at| now >= at) && self.session.calls.is_settled();
+        leaves.then(|| Ended::lost("the hub goes down"))
+    }
+
+    /// How long until [`Self::tick`] is due.
+    fn pause(&mut self) -> Duration {
+        let calls = self.session.calls.next_tick();
+        match self.heartbeat.beat(self.session.clock.boot(), random::unit) {
+            Beat::Wait(wait) => wait.min(calls),
+            // Between tick and here the time has come.
+            Beat::Ping => {
+                self.push(&Ping { sent_ms: millis(self.session.clock.boot()) }.into());
+                Duration::ZERO
+            }
+            Beat::Gone => Duration::ZERO,
+        }
+    }
+
+    fn take(&mut self, incoming: Incoming) -> Option<Ended> {
+        let name = self.session.config.name.as_str();
+        match incoming {
+            Incoming::Text(text) => {
+                self.heartbeat.heard(self.session.clock.boot());
+                match HubToFoot::decode(&text) {
+                    Ok(message) => self.handle(message),
+                    Err(error) => self.bad_frame(&error.to_string()),
+                }
+            }
+            Incoming::Binary(bytes) => {
+                self.heartbeat.heard(self.session.clock.boot());
+                self.bad_frame(&format!("a binary frame of {bytes} bytes that belongs to nothing"))
+            }
+            Incoming::Life => {
+                self.heartbeat.heard(self.session.clock.boot());
+                None
+            }
+            Incoming::Closed(frame) => Some(Ended::closed(frame.as_ref(), self.complaint.as_ref(), name)),
+            Incoming::Broken(_) if self.complaint.is_some() => Some(Ended::closed(None, self.complaint.as_ref(), name)),
+            Incoming::Broken(why) => Some(Ended::lost(format!("the connection broke: {why}"))),
+        }
+    }
+
+    fn handle(&mut self, message: HubToFoot) -> Option<Ended> {
+        let now = self.session.clock.boot();
+        self.complaint = None;
+        match message {
+            HubToFoot::Call(call) => self.call(call, now),
+            HubToFoot::Cancel(cancel) => {
+                tracing::debug!(call = %cancel.call, reason = shown(&cancel.reason), "cancel");
+                let answer = self.session.calls.cancel(&cancel);
+                self.push_all(answer);
+            }
+            HubToFoot::Ack(ack) => self.session.calls.acked(&ack.call),
+            HubToFoot::Ping(ping) => self.push(&Pong { echo_ms: ping.sent_ms, sent_ms: millis(now) }.into()),
+            HubToFoot::Pong(pong) => self.hub_clock.heard(pong.echo_ms, pong.sent_ms, now),
+            HubToFoot::ToolsAck(ack) => report(&ack),
+            HubToFoot::Request(request) => self.push(&no_server(request).into()),
+            HubToFoot::Draining(draining) => {
+                let wait = Duration::from_millis(draining.reconnect_after_ms);
+                // The hub spreads its feet: it tells each of them something else.
+                self.leave_at = Some(now + wait);
+                tracing::info!(wait_ms = wait.as_millis(), "the hub goes down and wants us back");
+            }
+            HubToFoot::Superseded(_) => return Some(Ended::Superseded),
+            HubToFoot::Error(error) => {
+                tracing::warn!(code = %error.code, message = shown(&error.message), "the hub complains");
+                self.complaint = Some(error);
+            }
+            HubToFoot::Unknown(kind) => {
+                self.unknown_frames += 1;
+                tracing::debug!(kind = shown(&kind), count = self.unknown_frames, "a type of message we do not know");
+            }
+            // Answers to what this foot never asks for, and a handshake that is over.
+            HubToFoot::UpcallResult(_)
+            | HubToFoot::Credit(_)
+            | HubToFoot::PartsFrom(_)
+            | HubToFoot::Challenge(_)
+            | HubToFoot::Welcome(_) => tracing::debug!("a message that is not awaited"),
+        }
+        None
+    }
+
+    fn call(&mut self, call: Call, now: Duration) {
+        let answer = match self.session.calls.known(&call) {
+            Known::UnderWay => None,
+            Known::Answered(frame) => Some(frame),
+            Known::New => match self.admit(&call, now) {
+                Ok((tool, left)) => self.session.calls.admit(call, tool, left),
+                Err(failure) => Some(refusal(&call, failure)),
+            },
+        };
+        self.push_all(answer);
+    }
+
+    /// The tool, and how long it may take, if this foot works for the caller.
+    fn admit(&self, call: &Call, now: Duration) -> Result<(Arc<Registered>, Duration), Failure> {
+        if self.leaving {
+            return Err(Failure::not_run(ErrorCode::FootUnavailable, "the foot is about to leave"));
+        }
+        // The hub checks this, too. For others the tools do not exist.
+        let caller = &call.caller.subject;
+        if !self.session.config.share.admits(&self.owner, caller) {
+            tracing::warn!(call = %call.call, %caller, tool = shown(&call.tool), "refused a caller we are not shared with");
+            return Err(Failure::unknown_tool(&call.tool));
+        }
+        let tool = self.session.tools.get(&call.tool).ok_or_else(|| Failure::unknown_tool(&call.tool))?;
+        let left = Duration::from_millis(call.deadline_ms).saturating_sub(self.hub_clock.delay(call.sent_ms, now));
+        Ok((tool, left))
+    }
+
+    fn bad_frame(&mut self, message: &str) -> Option<Ended> {
+        self.bad_frames += 1;
+        tracing::warn!(message = shown(message), count = self.bad_frames, "a frame from the hub cannot be read");
+        let error = WireError { code: ErrorCode::BadFrame, message: shown(message) };
+        self.push(&error.into());
+        (self.bad_frames >= MAX_BAD_FRAMES).then(|| Ended::lost("the hub does not speak our protocol"))
+    }
+
+    fn announce(&mut self) {
+        let tools = self.tools.borrow_and_update().clone();
+        for message in self.session.announcer.catch_up(&tools, self.frame_bytes) {
+            tracing::debug!(revision = message.revision, upsert = message.upsert.len(), "tools");
+            self.push(&message.into());
+        }
+    }
+
+    fn push(&mut self, message: &FootToHub) {
+        self.wire.push(Frame::new(message));
+    }
+
+    fn push_all(&mut self, frames: impl IntoIterator<Item = Frame>) {
+        frames.into_iter().for_each(|frame| self.wire.push(frame));
+    }
+
+    /// Leaves a connection that is to end.
+    async fn part(self, ended: Ended) -> Left {
+        let now = self.session.clock.boot();
+        if self.bad_frames >= MAX_BAD_FRAMES {
+            self.wire.close(CLOSE_BAD_FRAMES, "malformed frames").await;
+        } else if self.leave_at.is_some() {
+            self.wire.close(CLOSE_NORMAL, "draining").await;
+        }
+        Left::Ended(match (ended, self.leave_at) {
+            (Ended::Lost { why, .. }, Some(at)) => Ended::Lost { why, wait: Some(at.saturating_sub(now)) },
+            (ended, _) => ended,
+        })
+    }
+
+    /// Says good-bye: stops all calls, answers them, and closes.
+    async fn leave(mut self) -> Left {
+        self.leaving = true;
+        let stopped = self.session.calls.stop_all();
+        self.push_all(stopped);
+        while !self.session.calls.is_idle() {
+            let pause = self.session.calls.next_tick();
+            tokio::select! {
+                incoming = self.wire.turn() => {
+                    if self.take(incoming).is_some() {
+                        return Left::Stopped;
+                    }
+                }
+                event = self.session.calls.next() => {
+                    let frames = self.session.calls.settle(event);
+                    self.push_all(frames);
+                }
+                () = tokio::time::sleep(pause) => {
+                    let frames = self.session.calls.tick();
+                    self.push_all(frames);
+                }
+            }
+        }
+        // Behind everything else.
+        let bye = FootToHub::from(Bye { reason: "stopped".to_owned() });
+        self.wire.push(Frame { lane: Lane::Bulk, ..Frame::new(&bye) });
+        self.wire.close(CLOSE_NORMAL, "bye").await;
+        Left::Stopped
+    }
+}
+
+/// Tools that the hub did not take are still offered here, and somebody should know why nobody calls them.
+fn report(ack: &ToolsAck) {
+    for rejected in &ack.rejected {
+        let (tool, message) = (shown(&rejected.tool), shown(&rejected.message));
+        tracing::warn!(tool, code = %rejected.code, message, "the hub did not take a tool");
+    }
+}
+
+/// This foot has no MCP servers: the hub learns so as from a server that does not know a method.
+fn no_server(request: Request) -> Response {
+    let message = format!("this foot has no MCP server `{}`", shown(&request.server));
+    let error = raw(&json!({ "code": METHOD_NOT_FOUND, "message": message }));
+    Response { call: request.call, result: None, error: Some(error) }
+}

@@ -1,0 +1,125 @@
+//! The one owner of a socket: it writes what the outbox holds and reads what comes, in turn, without waiting for either.
+
+use std::future::poll_fn;
+use std::pin::Pin;
+use std::task::{Context, Poll, ready};
+use std::time::Duration;
+
+use footbridge_shared::limits::WRITE_TIMEOUT;
+use futures::{Sink, SinkExt as _, StreamExt as _};
+use tokio::time::{Instant, timeout};
+use tokio_tungstenite::tungstenite::protocol::{CloseFrame, frame::coding::CloseCode};
+use tokio_tungstenite::tungstenite::{Error, Message, Utf8Bytes};
+
+use super::outbox::Outbox;
+use crate::connection::Socket;
+use crate::frame::Frame;
+
+/// How long the last frames and the close may take.
+const CLOSE_TIMEOUT: Duration = Duration::from_secs(1);
+
+/// What comes from the other side.
+#[derive(Debug)]
+pub(super) enum Incoming {
+    /// A text frame.
+    Text(Utf8Bytes),
+    /// A binary frame of so many bytes.
+    Binary(usize),
+    /// A sign of life of the socket itself.
+    Life,
+    /// It was closed.
+    Closed(Option<CloseFrame>),
+    /// It broke.
+    Broken(String),
+}
+
+/// A socket and what waits to be written to it.
+pub(super) struct Wire {
+    socket: Socket,
+    outbox: Outbox,
+    unflushed: bool,
+    /// Since when the socket takes nothing.
+    stuck: Option<Instant>,
+}
+
+impl Wire {
+    pub(super) fn new(socket: Socket) -> Self {
+        Self { socket, outbox: Outbox::default(), unflushed: false, stuck: None }
+    }
+
+    pub(super) fn push(&mut self, frame: Frame) {
+        self.outbox.push(frame);
+    }
+
+    pub(super) fn has_room(&self) -> bool {
+        self.outbox.has_room()
+    }
+
+    /// Whether the other side has not read for too long.
+    pub(super) fn is_stuck(&self) -> bool {
+        self.stuck.is_some_and(|since| since.elapsed() >= WRITE_TIMEOUT)
+    }
+
+    /// Writes while it waits for the next frame to come. Losing this future loses nothing.
+    pub(super) async fn turn(&mut self) -> Incoming {
+        poll_fn(|cx| self.poll(cx)).await
+    }
+
+    fn poll(&mut self, cx: &mut Context<'_>) -> Poll<Incoming> {
+        if let Err(error) = self.write(cx) {
+            return Poll::Ready(Incoming::Broken(error.to_string()));
+        }
+        if !self.outbox.has_room() {
+            return Poll::Pending;
+        }
+        let incoming = match ready!(self.socket.poll_next_unpin(cx)) {
+            Some(Ok(Message::Text(text))) => Incoming::Text(text),
+            Some(Ok(Message::Binary(bytes))) => Incoming::Binary(bytes.len()),
+            Some(Ok(Message::Close(frame))) => Incoming::Closed(frame),
+            Some(Ok(Message::Ping(_) | Message::Pong(_) | Message::Frame(_))) => Incoming::Life,
+            Some(Err(error)) => Incoming::Broken(error.to_string()),
+            None => Incoming::Closed(None),
+        };
+        Poll::Ready(incoming)
+    }
+
+    /// Writes as much as the socket takes.
+    fn write(&mut self, cx: &mut Context<'_>) -> Result<(), Error> {
+        let mut socket = Pin::new(&mut self.socket);
+        while !self.outbox.is_empty() {
+            let Poll::Ready(taken) = socket.as_mut().poll_ready(cx) else { break };
+            taken?;
+            self.stuck = None;
+            if let Some(text) = self.outbox.pop() {
+                socket.as_mut().start_send(Message::text(text))?;
+                self.unflushed = true;
+            }
+        }
+        if self.unflushed {
+            match socket.poll_flush(cx) {
+                Poll::Ready(flushed) => {
+                    flushed?;
+                    (self.unflushed, self.stuck) = (false, None);
+                }
+                Poll::Pending => _ = self.stuck.get_or_insert_with(Instant::now),
+            }
+        }
+        Ok(())
+    }
+
+    /// Writes all that waits and then closes, within a short while; whether the other side hears it or not.
+    pub(super) async fn close(mut self, code: u16, reason: &str) {
+        let closing = async {
+            while let Some(text) = self.outbox.pop() {
+                self.socket.feed(Message::text(text)).await?;
+            }
+            let frame = CloseFrame { code: CloseCode::from(code), reason: reason.into() };
+            self.socket.close(Some(frame)).await
+        };
+        match timeout(CLOSE_TIMEOUT, closing).await {
+            Ok(Ok(())) => {}
+            Ok(Err(error)) => tracing::debug!(%error, "the connection ended before it was closed"),
+            Err(_) => tracing::debug!("the hub did not take the close in time"),
+        }
+    }
+}

@@ -1,0 +1,140 @@
+//! What a running tool knows of its call, and how it says that it is alive.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+
+use footbridge_shared::ErrorCode;
+use footbridge_shared::Outcome;
+use footbridge_shared::id::CallId;
+use footbridge_shared::message::{Caller, Progress};
+use tokio::sync::mpsc;
+use tokio_util::sync::CancellationToken;
+
+use crate::clock::{SharedClock, millis};
+use crate::failure::Failure;
+
+/// Least time between two progress messages of one call.
+const PROGRESS_INTERVAL: Duration = Duration::from_millis(250);
+
+/// The last sign of life of a call, on the foot's clock.
+#[derive(Debug)]
+pub(crate) struct Activity {
+    clock: SharedClock,
+    last_ms: AtomicU64,
+}
+
+impl Activity {
+    pub(crate) fn new(clock: SharedClock) -> Arc<Self> {
+        let last_ms = AtomicU64::new(millis(clock.boot()));
+        Arc::new(Self { clock, last_ms })
+    }
+
+    /// When the call last showed life.
+    pub(crate) fn last(&self) -> Duration {
+        Duration::from_millis(self.last_ms.load(Ordering::Relaxed))
+    }
+
+    fn touch(&self) {
+        self.last_ms.store(millis(self.clock.boot()), Ordering::Relaxed);
+    }
+}
+
+/// One running call, handed to the tool.
+#[derive(Debug, Clone)]
+pub(crate) struct CallContext {
+    /// The call.
+    pub(crate) call: CallId,
+    /// For whom it runs.
+    pub(crate) caller: Caller,
+    cancel: CancellationToken,
+    activity: Arc<Activity>,
+    progress: mpsc::Sender<Progress>,
+    told_ms: Arc<AtomicU64>,
+}
+
+impl CallContext {
+    pub(crate) fn new(
+        call: CallId,
+        caller: Caller,
+        cancel: CancellationToken,
+        activity: Arc<Activity>,
+        progress: mpsc::Sender<Progress>,
+    ) -> Self {
+        Self { call, caller, cancel, activity, progress, told_ms: Arc::default() }
+    }
+
+    /// Completes when the work must stop.
+    pub(crate) async fn cancelled(&self) {
+        self.cancel.cancelled().await;
+    }
+
+    /// For work that cannot await: an error when it must stop.
+    ///
+    /// # Errors
+    /// `cancelled`, with an unknown outcome; the foot answers with the true reason in its place.
+    pub(crate) fn check(&self) -> Result<(), Failure> {
+        if self.cancel.is_cancelled() {
+            return Err(Failure::new(ErrorCode::Cancelled, Outcome::Unknown, "the call was stopped"));
+        }
+        Ok(())
+    }
+
+    /// A sign of life: resets the idle limit, never the deadline. Passed on to the caller now and then; never waits.
+    pub(crate) fn progress(&self, progress: f64, total: Option<f64>, message: &str) {
+        self.activity.touch();
+        let now = millis(self.activity.last());
+        let told = self.told_ms.load(Ordering::Relaxed);
+        if told != 0 && now.saturating_sub(told) < millis(PROGRESS_INTERVAL) {
+            return;
+        }
+        self.told_ms.store(now, Ordering::Relaxed);
+        let message = (!message.is_empty()).then(|| message.to_owned());
+        // Full: the session has more urgent things to do than to say how far this is.
+        let _ = self.progress.try_send(Progress { call: self.call.clone(), progress, total, message });
+    }
+}
+
+/// A context outside of any session.
+#[cfg(test)]
+pub(crate) fn detached() -> (CallContext, mpsc::Receiver<Progress>, CancellationToken) {
+    let (sender, receiver) = mpsc::channel(16);
+    let cancel = CancellationToken::new();
+    let clock = crate::clock::ManualClock::shared();
+    let caller = Caller { subject: footbridge_shared::id::Subject::parse("ada").unwrap(), process: None };
+    let call = CallId::parse("c-1").unwrap();
+    (CallContext::new(call, caller, cancel.clone(), Activity::new(clock), sender), receiver, cancel)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::clock::{Clock as _, ManualClock};
+
+    #[test]
+    fn progress_shows_life_each_time_and_is_told_now_and_then() {
+        let clock = ManualClock::shared();
+        let (template, _, cancel) = detached();
+        let (sender, mut told) = mpsc::channel(16);
+        let activity = Activity::new(clock.clone());
+        let ctx = CallContext::new(template.call, template.caller, cancel, activity.clone(), sender);
+        for step in 0..10 {
+            clock.advance(Duration::from_millis(100));
+            ctx.progress(f64::from(step), None, "");
+            assert_eq!(activity.last(), clock.boot());
+        }
+        let mut frames = 0;
+        while told.try_recv().is_ok() {
+            frames += 1;
+        }
+        assert_eq!(frames, 4, "ten signs of life within a second, 100 ms apart");
+    }
+
+    #[test]
+    fn a_stopped_call_says_so_to_work_that_cannot_await() {
+        let (ctx, _, cancel) = detached();
+        assert!(ctx.check().is_ok());
+        cancel.cancel();
+        assert_eq!(ctx.check().unwrap_err().code, ErrorCode::Cancelled);
+    }
+}

@@ -1,0 +1,277 @@
+//! The set of tools on offer, which can change while the foot runs, and what the hub was told of it.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use footbridge_shared::id::{NameError, ToolName};
+use footbridge_shared::limits::{MAX_SCHEMA_BYTES, MAX_TOOLS_PER_FOOT};
+use footbridge_shared::message::{ToolEntry, Tools};
+use tokio::sync::watch;
+
+use super::Tool;
+use super::arguments::ArgumentSchema;
+use super::output::raw;
+
+/// Bytes of a `tools` frame beside its entries and names, generously.
+const ENVELOPE_BYTES: usize = 128;
+
+/// Why a tool is not on offer. It costs itself, not the others.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub(crate) enum ToolSetError {
+    /// Its name does not follow the rule.
+    #[error(transparent)]
+    Name(#[from] NameError),
+    /// Another tool of the same set has its name.
+    #[error("there are two tools `{0}`")]
+    Twice(ToolName),
+    /// Its input schema cannot be used.
+    #[error("the schema of `{tool}` cannot be used: {reason}")]
+    Schema {
+        /// The tool.
+        tool: ToolName,
+        /// What is wrong.
+        reason: String,
+    },
+    /// The set is full.
+    #[error("`{0}` is left out: a foot offers at most {MAX_TOOLS_PER_FOOT} tools")]
+    Full(ToolName),
+}
+
+/// A tool with its compiled schema.
+pub(crate) struct Registered {
+    pub(crate) tool: Arc<dyn Tool>,
+    pub(crate) schema: ArgumentSchema,
+    entry: ToolEntry,
+    bytes: usize,
+    fingerprint: blake3::Hash,
+}
+
+impl std::fmt::Debug for Registered {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Registered").field("name", &self.entry.name).finish_non_exhaustive()
+    }
+}
+
+impl Registered {
+    fn new(tool: Arc<dyn Tool>) -> Result<(ToolName, Self), ToolSetError> {
+        let entry = tool.entry();
+        let name = ToolName::parse(&entry.name)?;
+        let schema = entry.input_schema.get();
+        let schema = if schema.len() > MAX_SCHEMA_BYTES {
+            Err(format!("it has {} bytes, the limit is {MAX_SCHEMA_BYTES}", schema.len()))
+        } else {
+            ArgumentSchema::compile(schema)
+        };
+        let schema = schema.map_err(|reason| ToolSetError::Schema { tool: name.clone(), reason })?;
+        let json = raw(&entry);
+        let (bytes, fingerprint) = (json.get().len(), blake3::hash(json.get().as_bytes()));
+        Ok((name, Self { tool, schema, entry, bytes, fingerprint }))
+    }
+}
+
+/// One consistent state of the set.
+pub(crate) type Snapshot = Arc<BTreeMap<ToolName, Arc<Registered>>>;
+
+/// The tools on offer.
+#[derive(Debug)]
+pub(crate) struct ToolSet {
+    current: watch::Sender<Snapshot>,
+}
+
+impl ToolSet {
+    /// A set, and what had to be left out of it.
+    pub(crate) fn new(tools: Vec<Arc<dyn Tool>>) -> (Self, Vec<ToolSetError>) {
+        let set = Self { current: watch::Sender::default() };
+        let left_out = set.replace(tools);
+        (set, left_out)
+    }
+
+    /// Puts other tools in place of all there were. Calls that run go on; a connected hub is told what changed.
+    /// Returns what had to be left out.
+    pub(crate) fn replace(&self, tools: Vec<Arc<dyn Tool>>) -> Vec<ToolSetError> {
+        let mut next = BTreeMap::new();
+        let mut left_out = Vec::new();
+        for tool in tools {
+            match Registered::new(tool) {
+                Ok((name, _)) if next.contains_key(&name) => left_out.push(ToolSetError::Twice(name)),
+                Ok((name, _)) if next.len() == MAX_TOOLS_PER_FOOT => left_out.push(ToolSetError::Full(name)),
+                Ok((name, registered)) => _ = next.insert(name, Arc::new(registered)),
+                Err(error) => left_out.push(error),
+            }
+        }
+        self.current.send_replace(Arc::new(next));
+        left_out
+    }
+
+    /// What the set says of its tools, by name.
+    pub(crate) fn entries(&self) -> Vec<ToolEntry> {
+        self.current.borrow().values().map(|registered| registered.entry.clone()).collect()
+    }
+
+    /// One tool, as it is now.
+    pub(crate) fn get(&self, name: &str) -> Option<Arc<Registered>> {
+        self.current.borrow().get(name).cloned()
+    }
+
+    /// Follows the set.
+    pub(crate) fn follow(&self) -> watch::Receiver<Snapshot> {
+        self.current.subscribe()
+    }
+}
+
+/// Turns states of the set into incremental `tools` messages.
+#[derive(Debug, Default)]
+pub(crate) struct Announcer {
+    revision: u64,
+    /// Every name the hub may know, with what it was told on this connection.
+    told: BTreeMap<ToolName, Option<blake3::Hash>>,
+    greeting: bool,
+}
+
+impl Announcer {
+    /// A new connection: the hub may still know what it was told before, or nothing. Everything is told again.
+    pub(crate) fn restart(&mut self) {
+        self.told.values_mut().for_each(|told| *told = None);
+        self.greeting = true;
+    }
+
+    /// What to tell the hub so that it knows `tools`: as many messages as it takes to fit each into a frame,
+    /// at least one after [`Self::restart`].
+    pub(crate) fn catch_up(&mut self, tools: &Snapshot, frame_bytes: usize) -> Vec<Tools> {
+        let mut batches = Batches { room: frame_bytes.saturating_sub(ENVELOPE_BYTES), full: Vec::new(), last: None };
+        self.told.retain(|name, _| {
+            let kept = tools.contains_key(name);
+            if !kept {
+                batches.room_for(name.as_str().len() + 3).remove.push(name.to_string());
+            }
+            kept
+        });
+        for (name, registered) in tools.iter() {
+            if self.told.get(name) == Some(&Some(registered.fingerprint)) {
+                continue;
+            }
+            self.told.insert(name.clone(), Some(registered.fingerprint));
+            if registered.bytes + 1 > batches.room {
+                tracing::warn!(tool = %name, bytes = registered.bytes, "tool not announced: its entry exceeds a frame");
+                continue;
+            }
+            batches.room_for(registered.bytes + 1).upsert.push(registered.entry.clone());
+        }
+        if std::mem::take(&mut self.greeting) {
+            batches.room_for(0);
+        }
+        let Batches { mut full, last, .. } = batches;
+        full.extend(last.map(|(tools, _)| tools));
+        for message in &mut full {
+            self.revision += 1;
+            message.revision = self.revision;
+        }
+        full
+    }
+}
+
+/// Messages being filled.
+struct Batches {
+    room: usize,
+    full: Vec<Tools>,
+    last: Option<(Tools, usize)>,
+}
+
+impl Batches {
+    /// The message that has room for this many bytes more.
+    fn room_for(&mut self, bytes: usize) -> &mut Tools {
+        let fits = self.last.as_ref().is_some_and(|(_, used)| used + bytes <= self.room);
+        if !fits {
+            self.full.extend(self.last.take().map(|(tools, _)| tools));
+        }
+        let fresh = || (Tools { revision: 0, upsert: Vec::new(), remove: Vec::new() }, 0);
+        let (tools, used) = self.last.get_or_insert_with(fresh);
+        *used += bytes;
+        tools
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::failure::Failure;
+    use crate::tools::{Arguments, CallContext, ToolOutput};
+    use footbridge_shared::limits::MAX_FRAME_BYTES;
+    use footbridge_shared::message::FootToHub;
+
+    struct Fake(String, String, &'static str);
+
+    #[async_trait::async_trait]
+    impl Tool for Fake {
+        fn entry(&self) -> ToolEntry {
+            let entry = serde_json::json!({"name": self.0, "description": self.1,
+                "inputSchema": serde_json::from_str::<serde_json::Value>(self.2).unwrap()});
+            serde_json::from_str(&entry.to_string()).unwrap()
+        }
+        async fn run(&self, _: Arguments, _: &CallContext) -> Result<ToolOutput, Failure> {
+            Ok(ToolOutput::text(""))
+        }
+    }
+
+    const OBJECT: &str = r#"{"type": "object"}"#;
+
+    fn fake(name: &str, description: &str) -> Arc<dyn Tool> {
+        Arc::new(Fake(name.to_owned(), description.to_owned(), OBJECT))
+    }
+
+    fn told(messages: &[Tools]) -> (Vec<u64>, Vec<&str>, Vec<&str>) {
+        (
+            messages.iter().map(|m| m.revision).collect(),
+            messages.iter().flat_map(|m| m.upsert.iter().map(|e| e.name.as_str())).collect(),
+            messages.iter().flat_map(|m| m.remove.iter().map(String::as_str)).collect(),
+        )
+    }
+
+    #[test]
+    fn a_bad_tool_costs_itself_and_not_the_others() {
+        let broken: Arc<dyn Tool> = Arc::new(Fake("broken".to_owned(), String::new(), r#"{"type": "array"}"#));
+        let (set, left_out) = ToolSet::new(vec![fake("a", ""), fake("A b", ""), broken, fake("a", "again")]);
+        assert_eq!(set.entries().iter().map(|e| e.name.as_str()).collect::<Vec<_>>(), ["a"]);
+        assert_eq!(left_out.len(), 3, "{left_out:?}");
+    }
+
+    #[test]
+    fn only_changes_are_told_and_a_new_connection_is_told_everything() {
+        let (set, _) = ToolSet::new(vec![fake("a", "1"), fake("b", "1")]);
+        let follow = set.follow();
+        let mut announcer = Announcer::default();
+        announcer.restart();
+        let catch_up = |announcer: &mut Announcer| announcer.catch_up(&follow.borrow(), MAX_FRAME_BYTES);
+        assert_eq!(told(&catch_up(&mut announcer)), (vec![1], vec!["a", "b"], vec![]));
+        assert!(catch_up(&mut announcer).is_empty());
+
+        set.replace(vec![fake("b", "2"), fake("c", "1")]);
+        assert_eq!(told(&catch_up(&mut announcer)), (vec![2], vec!["b", "c"], vec!["a"]));
+
+        set.replace(vec![fake("c", "1")]);
+        announcer.restart();
+        assert_eq!(told(&catch_up(&mut announcer)), (vec![3], vec!["c"], vec!["b"]), "gone while nobody listened");
+
+        set.replace(Vec::new());
+        catch_up(&mut announcer);
+        announcer.restart();
+        assert_eq!(told(&catch_up(&mut announcer)), (vec![5], vec![], vec![]), "an empty set is told, too");
+    }
+
+    #[test]
+    fn many_tools_are_told_in_frames_that_fit() {
+        let mut tools: Vec<_> = (0..500).map(|n| fake(&format!("tool_{n:03}"), &"d".repeat(900))).collect();
+        tools.push(fake("too_long", &"d".repeat(MAX_FRAME_BYTES)));
+        let (set, _) = ToolSet::new(tools);
+        let mut announcer = Announcer::default();
+        announcer.restart();
+        let messages = announcer.catch_up(&set.follow().borrow(), MAX_FRAME_BYTES);
+        let (revisions, upserts, _) = told(&messages);
+        assert_eq!(upserts.len(), 500, "the entry that fits no frame is left out");
+        assert_eq!(revisions, (1..=u64::try_from(messages.len()).unwrap()).collect::<Vec<_>>());
+        assert!(messages.len() > 5);
+        for message in messages {
+            assert!(FootToHub::from(message).encode().len() <= MAX_FRAME_BYTES);
+        }
+    }
+}
