@@ -1,0 +1,15 @@
+//! What the stories are told with: the real binaries in temporary folders, a client of the HTTP API, and patience.
+//!
+//! Everything a test starts ends with it: processes are killed when their handle is dropped.
+
+pub mod api;
+pub mod bench;
+pub mod binaries;
+pub mod eventually;
+pub mod foot;
+pub mod hub;
+pub mod process;
+pub mod raw_foot;
+
+/// Any error fails a test.
+pub type Result<T, E = Box<dyn std::error::Error + Send + Sync>> = std::result::Result<T, E>;

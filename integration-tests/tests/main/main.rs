@@ -1,0 +1,22 @@
+//! Stories told by the real binaries, a file each.
+
+mod architecture;
+mod bad_input;
+mod bench;
+mod calls;
+mod cascade;
+mod config_paths;
+mod crash;
+mod discovery;
+mod documents;
+mod help;
+mod hostile_foot;
+mod isolation;
+mod load;
+mod ownership;
+mod scripts;
+mod specification;
+mod up;
+
+/// What a test answers: any error fails it.
+type TestResult<T = ()> = integration_tests::Result<T>;
