@@ -4,6 +4,7 @@ pub mod access;
 mod body;
 mod condition;
 pub mod error;
+mod in_flight;
 mod page;
 mod resources;
 pub mod server;

@@ -6,11 +6,13 @@ use std::time::Duration;
 
 use axum::Router;
 use hyper::server::conn::http1;
+use hyper::service::{Service as _, service_fn};
 use hyper_util::rt::{TokioIo, TokioTimer};
 use hyper_util::service::TowerToHyperService;
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
+use super::in_flight::InFlight;
 use super::state::AppState;
 use crate::lifecycle::Lifecycle;
 
@@ -19,6 +21,8 @@ pub const MAX_CONNECTIONS: usize = 30_000;
 /// How long a connection may take to send a request's head, the wait before it included: longer than clients keep an idle
 /// connection, so that they close it first.
 const HEAD_TIMEOUT: Duration = Duration::from_secs(120);
+/// How often a connection of a hub that goes down is looked at.
+const IDLE_LOOK: Duration = Duration::from_millis(100);
 /// Pause after a failed accept: out of files, most likely.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
 
@@ -50,15 +54,31 @@ async fn accept(listener: TcpListener, app: Router, lifecycle: &Lifecycle) {
     }
 }
 
+/// Waits until no request of a connection is under way. `requests` and its copy in the connection's service count as none.
+async fn idle(requests: &InFlight) {
+    while !requests.is_idle() {
+        tokio::time::sleep(IDLE_LOOK).await;
+    }
+    // What was answered last is on its way out.
+    tokio::time::sleep(IDLE_LOOK).await;
+}
+
 async fn connection(socket: TcpStream, app: Router, lifecycle: Lifecycle, place: OwnedSemaphorePermit) {
     // Without it an event of a stream may wait 40 ms for an acknowledgement.
     if let Err(error) = socket.set_nodelay(true) {
         tracing::debug!(%error, "TCP_NODELAY could not be set");
     }
+    let requests = InFlight::default();
+    let counted = requests.clone();
+    let app = TowerToHyperService::new(app);
+    let service = service_fn(move |request| {
+        let (count, answer) = (counted.enter(), app.call(request));
+        async move { answer.await.map(|response| count.tie(response)) }
+    });
     let served = http1::Builder::new()
         .timer(TokioTimer::new())
         .header_read_timeout(HEAD_TIMEOUT)
-        .serve_connection(TokioIo::new(socket), TowerToHyperService::new(app))
+        .serve_connection(TokioIo::new(socket), service)
         .with_upgrades();
     let mut served = pin!(served);
     let ended = tokio::select! {
@@ -69,6 +89,8 @@ async fn connection(socket: TcpStream, app: Router, lifecycle: Lifecycle, place:
             tokio::select! {
                 ended = served => ended,
                 () = lifecycle.hard().cancelled() => Ok(()),
+                // Half a head is no request: nothing waits for the rest of it.
+                () = idle(&requests) => Ok(()),
             }
         }
     };

@@ -202,3 +202,21 @@ async fn a_hub_that_cannot_log_serves_on() -> TestResult {
     assert_eq!(called?["value"], 2);
     Ok(())
 }
+
+/// Half a request is no work: a hub that goes down waits for no rest of it.
+#[tokio::test]
+async fn half_a_request_does_not_hold_the_hub() -> TestResult {
+    use std::io::Write as _;
+    let mut hub = TestHub::start().await?;
+    let address = hub.url.trim_start_matches("http://").to_owned();
+    let mut half = std::net::TcpStream::connect(address)?;
+    half.write_all(b"GET /healthz HTTP/1.1\r\nHost: x\r\n")?;
+    // The hub has taken it in once it answers somebody who came later.
+    hub.api()?.call("whoami", json!({})).await?;
+    let begun = std::time::Instant::now();
+    hub.process.signal(rustix::process::Signal::TERM)?;
+    assert!(hub.process.wait()?.success());
+    let took = begun.elapsed();
+    assert!(took < std::time::Duration::from_secs(15), "the drain took {took:?}, all the time that work may have");
+    Ok(())
+}

@@ -131,7 +131,17 @@ async fn a_saved_file_is_live_within_a_second_or_so_and_a_broken_one_hides_what_
     assert_eq!(broken["tools"][0]["state"], "broken");
     let reason = broken["tools"][0]["reason"].as_str().unwrap_or_default();
     assert!(reason.contains("enabled") && reason.contains('5'), "the key and its line are named: {reason}");
+    // A folder where the file should be is no way through either.
     fs::remove_file(&file)?;
+    fs::create_dir(&file)?;
+    becomes("tool_broken").await?;
+    fs::remove_dir(&file)?;
+    becomes("\"value\":1").await?;
+    // Nor is a file where the project's folder should be.
+    fs::remove_dir_all(folder.path().join("local/main"))?;
+    fs::write(folder.path().join("local/main"), "")?;
+    becomes("tool_broken").await?;
+    fs::remove_file(folder.path().join("local/main"))?;
     becomes("\"value\":1").await?;
     Ok(())
 }

@@ -61,9 +61,7 @@ pub(super) fn scan(root: &Path, before: &Snapshot, now: Timestamp) -> Result<Sna
     for child in children(&root).map_err(FolderError::Unreadable)? {
         let place = child.name.clone();
         match TenantName::parse(&child.name) {
-            Ok(_) if !child.is_folder() && !child.kind.is_symlink() => {
-                found.problem(place, "only folders of tenants stand here");
-            }
+            // Also what is no folder: where a tenant's should be, nothing of that tenant can be read.
             Ok(tenant) => tenant_folder(&mut found, tenant, &child, before, now),
             Err(error) => found.problem(place, error.to_string()),
         }
@@ -85,9 +83,7 @@ fn tenant_folder(found: &mut Snapshot, tenant: TenantName, folder: &Child, befor
     for child in projects {
         let place = format!("{tenant}/{}", child.name);
         match ProjectName::parse(&child.name) {
-            Ok(_) if !child.is_folder() && !child.kind.is_symlink() => {
-                found.problem(place, "only folders of projects stand here");
-            }
+            // Likewise.
             Ok(project) => {
                 let scope = Scope::new(tenant.clone(), project);
                 let mut walk = Walk { root: &child.path, before: before.scopes.get(&scope), now, ..Walk::new(&place) };
@@ -104,6 +100,13 @@ impl Snapshot {
     fn problem(&mut self, place: String, reason: impl Into<String>) {
         self.problems.push(FolderProblem { place: shown(&place), reason: reason.into() });
     }
+}
+
+/// Whether a folder has the name of a document that says how the hub works. It then hides what lies below, as any other thing
+/// would that is no file.
+fn stands_for_a_document(path: &DocumentPath) -> bool {
+    let name = path.as_str().rsplit('/').next().unwrap_or_default();
+    path.is_config() && [".yaml", ".js"].iter().any(|end| name.ends_with(end))
 }
 
 /// Looking through one scope's folder.
@@ -157,7 +160,12 @@ impl<'a> Walk<'a> {
             match DocumentPath::parse(&rel) {
                 _ if !child.utf8 => self.problem(&rel, "its name is not UTF-8"),
                 Err(error) => self.problem(&rel, error.reason),
-                Ok(_) if child.is_folder() => self.waiting.push((child, format!("{rel}/"))),
+                Ok(path) if child.is_folder() => {
+                    if stands_for_a_document(&path) {
+                        self.file(&child, path);
+                    }
+                    self.waiting.push((child, format!("{rel}/")));
+                }
                 Ok(path) => self.file(&child, path),
             }
         }
@@ -186,7 +194,7 @@ impl<'a> Walk<'a> {
         let place = if link { child.path.canonicalize().map_err(|_| DANGLING)? } else { child.path.clone() };
         let meta = place.symlink_metadata().map_err(|error| file::reason(&error))?;
         match meta.file_type() {
-            kind if kind.is_dir() => Err(LINKED_FOLDER),
+            kind if kind.is_dir() && link => Err(LINKED_FOLDER),
             _ if !place.starts_with(self.root) => Err(LEADS_OUT),
             kind if kind.is_file() => Ok((place, meta)),
             _ => Err(NO_FILE),
