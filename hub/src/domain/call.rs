@@ -224,10 +224,10 @@ impl CallContext {
         Self { cancel: self.cancel.child_token(), ..self.clone() }
     }
 
-    /// A call that this one makes.
+    /// A call that this one makes. Whoever runs it gives it a cancel token of its own ([`Self::stoppable`]).
     #[must_use]
     pub fn inner(&self) -> Self {
-        Self { depth: self.depth.saturating_add(1), cancel: self.cancel.child_token(), ..self.clone() }
+        Self { depth: self.depth.saturating_add(1), ..self.clone() }
     }
 
     /// A sign of life, passed on to whoever listens. Never waits: an event that finds the queue full is dropped.

@@ -24,6 +24,16 @@ pub(super) fn of_write(headers: &HeaderMap) -> ApiResult<WriteCondition> {
     }
 }
 
+/// The condition of a delete: there is nothing to say about what is not there.
+pub(super) fn of_delete(headers: &HeaderMap) -> ApiResult<WriteCondition> {
+    match of_write(headers)? {
+        WriteCondition::Absent => {
+            Err(ApiError::new(ErrorCode::BadRequest, "a delete does not understand `If-None-Match`"))
+        }
+        condition => Ok(condition),
+    }
+}
+
 /// Whether the reader already has this ETag.
 pub(super) fn not_modified(headers: &HeaderMap, etag: &str) -> bool {
     match etags(headers, &IF_NONE_MATCH) {

@@ -7,7 +7,6 @@ use axum::http::header::{CONTENT_TYPE, ETAG};
 use axum::http::{HeaderMap, HeaderName, HeaderValue, StatusCode};
 use axum::response::{IntoResponse, Response};
 use axum::{Extension, Json};
-use footbridge_shared::ErrorCode;
 use serde::Deserialize;
 use utoipa::IntoParams;
 
@@ -167,19 +166,9 @@ pub(super) async fn delete(
     headers: HeaderMap,
 ) -> ApiResult<StatusCode> {
     let path = DocumentPath::parse(&path)?;
-    let condition = of_delete(&headers)?;
+    let condition = condition::of_delete(&headers)?;
     state.documents.delete(&scope, &path, principal.subject.as_str(), &condition).await?;
     Ok(StatusCode::NO_CONTENT)
-}
-
-/// The condition of a delete: there is nothing to say about what is not there.
-pub(super) fn of_delete(headers: &HeaderMap) -> ApiResult<crate::documents::WriteCondition> {
-    match condition::of_write(headers)? {
-        crate::documents::WriteCondition::Absent => {
-            Err(ApiError::new(ErrorCode::BadRequest, "a delete does not understand `If-None-Match`"))
-        }
-        condition => Ok(condition),
-    }
 }
 
 /// Adds `ETag` and `Footbridge-Layer`.

@@ -12,7 +12,7 @@ use footbridge_shared::id::EntryName;
 use serde::Deserialize;
 use utoipa::IntoParams;
 
-use super::documents::{of_delete, receipt, stamp};
+use super::documents::{receipt, stamp};
 use crate::api::documents::DocumentWritten;
 use crate::api::problem::Problem;
 use crate::api::tools::{DocumentProblem, ServerToolList, ServerToolSummary, ServerToolView, ToolState, Validation};
@@ -119,7 +119,7 @@ pub(super) async fn delete(
     headers: HeaderMap,
 ) -> ApiResult<StatusCode> {
     let (_, path) = place(&name)?;
-    state.documents.delete(&scope, &path, principal.subject.as_str(), &of_delete(&headers)?).await?;
+    state.documents.delete(&scope, &path, principal.subject.as_str(), &condition::of_delete(&headers)?).await?;
     Ok(StatusCode::NO_CONTENT)
 }
 
