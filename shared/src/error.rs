@@ -98,6 +98,10 @@ error_codes! {
     Internal = "internal", "Something broke inside; the log has the cause.";
     Timeout = "timeout", "The other side did not answer in time.";
     SecretReference = "secret_reference", "A secret reference cannot be used here.";
+    FileChanged = "file_changed", "The file is not what its hash says; nothing was written.";
+    NoMatch = "no_match", "The text to replace is not there, or not exactly once; nothing was written.";
+    SandboxUnavailable = "sandbox_unavailable", "Commands cannot be confined on this machine, so none is run.";
+    TooManyJobs = "too_many_jobs", "The foot runs as many commands as it may.";
 }
 
 impl ErrorCode {

@@ -5,6 +5,8 @@ use std::fmt;
 use std::marker::PhantomData;
 use std::str::FromStr;
 
+use base64::Engine as _;
+use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use serde::de::Visitor;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
@@ -218,6 +220,21 @@ name_type!(
     "use 1 to 128 of a-z, A-Z, 0-9, `_` and `-`"
 );
 
+/// Bytes of a call id, as part frames carry it.
+pub const CALL_ID_BYTES: usize = 16;
+
+impl CallId {
+    /// The id that stands for these bytes: their base64url.
+    pub fn from_bytes(bytes: [u8; CALL_ID_BYTES]) -> Self {
+        Self(URL_SAFE_NO_PAD.encode(bytes).into())
+    }
+
+    /// The bytes behind the text; `None` for an id that another program made in another way: it has no parts.
+    pub fn to_bytes(&self) -> Option<[u8; CALL_ID_BYTES]> {
+        URL_SAFE_NO_PAD.decode(&*self.0).ok()?.try_into().ok()
+    }
+}
+
 name_type!(
     /// The id of one session between a foot and a hub.
     SessionId,
@@ -282,6 +299,15 @@ mod tests {
         assert!(TenantName::parse("tokens").is_err());
         assert!(ProjectName::parse("_tenant").is_ok_and(|p| p.is_tenant_layer()));
         assert!(TenantName::parse("_tenant").is_err());
+    }
+
+    #[test]
+    fn a_call_id_stands_for_sixteen_bytes_and_other_ids_for_none() {
+        let bytes = *b"\xff\x00 0123456789ab\xfe";
+        assert_eq!(CallId::from_bytes(bytes).to_bytes(), Some(bytes));
+        for other in ["c-17", "AAAA", "AAAAAAAAAAAAAAAAAAAAAAA", "AAAAAAAAAAAAAAAAAAAAAB"] {
+            assert_eq!(CallId::parse(other).unwrap().to_bytes(), None, "{other}");
+        }
     }
 
     #[test]

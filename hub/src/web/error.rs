@@ -38,6 +38,7 @@ pub const fn status(code: ErrorCode) -> StatusCode {
         | C::IdConflict
         | C::ToolBroken
         | C::ToolChanged
+        | C::FileChanged
         | C::Cancelled => StatusCode::CONFLICT,
         C::ResultExpired => StatusCode::GONE,
         C::VersionMismatch => StatusCode::PRECONDITION_FAILED,
@@ -52,15 +53,21 @@ pub const fn status(code: ErrorCode) -> StatusCode {
         | C::IdempotencyKeyReused
         | C::ScriptError
         | C::ScriptLimit
-        | C::NotAFile => StatusCode::UNPROCESSABLE_ENTITY,
+        | C::NotAFile
+        | C::NoMatch => StatusCode::UNPROCESSABLE_ENTITY,
         C::Internal => StatusCode::INTERNAL_SERVER_ERROR,
         C::NotSupported => StatusCode::NOT_IMPLEMENTED,
         C::ToolFailed | C::ResultTooLarge | C::ScriptWorkerLost | C::FootGone | C::FootRestarted => {
             StatusCode::BAD_GATEWAY
         }
-        C::StorageUnavailable | C::Draining | C::Overloaded | C::ScriptBusy | C::FootBusy | C::FootUnavailable => {
-            StatusCode::SERVICE_UNAVAILABLE
-        }
+        C::StorageUnavailable
+        | C::Draining
+        | C::Overloaded
+        | C::ScriptBusy
+        | C::FootBusy
+        | C::FootUnavailable
+        | C::SandboxUnavailable
+        | C::TooManyJobs => StatusCode::SERVICE_UNAVAILABLE,
         C::DeadlineExceeded | C::Timeout => StatusCode::GATEWAY_TIMEOUT,
         C::StorageFull => StatusCode::INSUFFICIENT_STORAGE,
     }

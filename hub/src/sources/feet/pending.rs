@@ -189,6 +189,12 @@ const fn code_of_a_foot(code: ErrorCode) -> ErrorCode {
         | C::Cancelled
         | C::IdConflict
         | C::IdempotencyKeyReused
+        | C::FileChanged
+        | C::NoMatch
+        | C::AlreadyExists
+        | C::SandboxUnavailable
+        | C::TooManyJobs
+        | C::StorageFull
         | C::NotSupported => code,
         C::Draining => C::FootUnavailable,
         _ => C::ToolFailed,
@@ -216,7 +222,8 @@ mod tests {
             assert_eq!(seen_as(code), code);
         }
         assert_eq!(seen_as(ErrorCode::Draining), ErrorCode::FootUnavailable);
-        for code in [ErrorCode::Unauthorized, ErrorCode::Forbidden, ErrorCode::Internal, ErrorCode::StorageFull] {
+        for code in [ErrorCode::Unauthorized, ErrorCode::Forbidden, ErrorCode::Internal, ErrorCode::StorageUnavailable]
+        {
             assert_eq!(seen_as(code), ErrorCode::ToolFailed, "{code}");
         }
     }
