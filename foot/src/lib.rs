@@ -12,6 +12,7 @@ mod error;
 mod failure;
 mod frame;
 mod identity;
+mod permissions;
 mod policy;
 mod random;
 mod runner;
@@ -20,6 +21,7 @@ mod tools;
 
 use std::sync::Arc;
 
+use permissions::{Defaults, Permissions};
 use policy::Policy;
 use tokio_util::sync::CancellationToken;
 use tools::ToolSet;
@@ -40,7 +42,8 @@ pub async fn run(config: FootConfig, shutdown: CancellationToken) -> Result<Exit
     // Later a file may be away for a moment, while it is exchanged. At the start that is a mistake somebody can mend.
     config.token.read()?;
     let policy = Arc::new(Policy::new(&config.roots, config.floor())?);
-    let (tools, left_out) = ToolSet::new(config.runner.tools(&policy));
+    let permissions = Permissions::new(policy.clone(), Defaults::default());
+    let (tools, left_out) = ToolSet::new(config.runner.tools(&permissions), &permissions);
     for reason in left_out {
         tracing::warn!(%reason, "a tool is not offered");
     }

@@ -11,8 +11,8 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 
 use crate::failure::Failure;
-use crate::policy::Policy;
-use crate::tools::{Arguments, CallContext, Tool, ToolOutput, file_tools};
+use crate::permissions::{Action, Permissions};
+use crate::tools::{Arguments, CallContext, Plan, Tool, ToolOutput, file_tools};
 
 /// Where a foot's tools come from.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -25,10 +25,10 @@ pub enum Runner {
 }
 
 impl Runner {
-    /// The tools, within a policy.
-    pub(crate) fn tools(self, policy: &Arc<Policy>) -> Vec<Arc<dyn Tool>> {
+    /// The tools, within what is permitted.
+    pub(crate) fn tools(self, permissions: &Arc<Permissions>) -> Vec<Arc<dyn Tool>> {
         match self {
-            Self::Real => file_tools(policy),
+            Self::Real => file_tools(permissions),
             Self::Echo => {
                 let runs = Arc::new(AtomicU64::new(0));
                 Kind::ALL.into_iter().map(|kind| Arc::new(Echo { kind, runs: runs.clone() }) as Arc<dyn Tool>).collect()
@@ -89,7 +89,7 @@ impl Kind {
     }
 }
 
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 struct Echo {
     kind: Kind,
     runs: Arc<AtomicU64>,
@@ -122,7 +122,18 @@ impl Tool for Echo {
         }
     }
 
-    async fn run(&self, arguments: Arguments, ctx: &CallContext) -> Result<ToolOutput, Failure> {
+    fn is_read_only(&self) -> bool {
+        true
+    }
+
+    async fn plan(&self, arguments: Arguments, _: &CallContext) -> Result<Plan, Failure> {
+        let me = self.clone();
+        Ok(Plan::new(Action::Nothing, async move |ctx| me.run(&arguments, &ctx).await))
+    }
+}
+
+impl Echo {
+    async fn run(&self, arguments: &Arguments, ctx: &CallContext) -> Result<ToolOutput, Failure> {
         let run = self.runs.fetch_add(1, Ordering::Relaxed) + 1;
         match self.kind {
             Kind::Echo => {

@@ -19,6 +19,8 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use footbridge_shared::message::ToolEntry;
+use futures::FutureExt as _;
+use futures::future::BoxFuture;
 
 pub(crate) use arguments::Arguments;
 pub(crate) use context::CallContext;
@@ -27,7 +29,7 @@ pub(crate) use output::raw;
 pub(crate) use set::{Announcer, Registered, Snapshot, ToolSet};
 
 use crate::failure::Failure;
-use crate::policy::Policy;
+use crate::permissions::{Action, Permissions};
 
 /// Label of tools that change nothing. The journal and the permissions go by it, for the foot's own tools alone.
 pub(crate) const READ_ONLY: &str = "read-only";
@@ -38,15 +40,47 @@ pub(crate) trait Tool: Send + Sync {
     /// What is told of it: name, description, schema, labels. The same each time for the same tool.
     fn entry(&self) -> ToolEntry;
 
-    /// Runs it to its end, with arguments that fit its schema.
+    /// Whether it changes nothing, whatever its arguments. The journal skips such calls: to run one twice harms nobody.
+    /// It goes by this, never by what an entry says of itself.
+    fn is_read_only(&self) -> bool;
+
+    /// Says what a call would do, on real paths and parsed words; its arguments fit the schema. Nothing is done yet: the
+    /// permissions and the journal come before [`Plan::run`].
+    async fn plan(&self, arguments: Arguments, ctx: &CallContext) -> Result<Plan, Failure>;
+}
+
+/// What a call would do, and how.
+pub(crate) struct Plan {
+    action: Action,
+    work: Box<dyn FnOnce(CallContext) -> BoxFuture<'static, Result<ToolOutput, Failure>> + Send>,
+}
+
+impl Plan {
+    /// `work` does just what `action` says, on the very paths that stand there.
     ///
     /// When `ctx.cancelled()` fires (cancel, deadline, idle limit, end of the foot) the work stops soon: what is still
     /// running a short while later is answered for, with an unknown outcome.
-    async fn run(&self, arguments: Arguments, ctx: &CallContext) -> Result<ToolOutput, Failure>;
+    pub(crate) fn new<F>(action: Action, work: impl FnOnce(CallContext) -> F + Send + 'static) -> Self
+    where
+        F: Future<Output = Result<ToolOutput, Failure>> + Send + 'static,
+    {
+        Self { action, work: Box::new(move |ctx| work(ctx).boxed()) }
+    }
+
+    /// What it would do.
+    pub(crate) fn action(&self) -> &Action {
+        &self.action
+    }
+
+    /// Does it, to its end.
+    pub(crate) async fn run(self, ctx: CallContext) -> Result<ToolOutput, Failure> {
+        (self.work)(ctx).await
+    }
 }
 
-/// The tools that work on files, within a policy. All of them only read.
-pub(crate) fn file_tools(policy: &Arc<Policy>) -> Vec<Arc<dyn Tool>> {
+/// The tools that work on files, within what is permitted.
+pub(crate) fn file_tools(permissions: &Arc<Permissions>) -> Vec<Arc<dyn Tool>> {
+    let policy = permissions.policy();
     vec![
         blocking::tool::<file_find::FileFind>(policy),
         blocking::tool::<file_grep::FileGrep>(policy),

@@ -12,7 +12,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::clock::SharedClock;
 use crate::failure::Failure;
-use crate::tools::context::Activity;
+use crate::tools::context::{Activity, Phase, Progression};
 use crate::tools::{Arguments, CallContext, Registered, ToolOutput};
 
 /// How long work may take to end once it is told to, before the call is answered without it.
@@ -66,6 +66,7 @@ pub(super) struct Running {
     task: Option<Id>,
     cancel: CancellationToken,
     activity: Arc<Activity>,
+    progression: Arc<Progression>,
     stopping: Option<(Stop, Duration)>,
 }
 
@@ -94,13 +95,17 @@ impl Live {
         let Stage::Queued(work) = &mut self.stage else { return None };
         let Work { tool, arguments, caller } = *work.take()?;
         let (cancel, activity) = (CancellationToken::new(), Activity::new(clock.clone()));
-        let ctx = CallContext::new(call.clone(), caller, cancel.clone(), activity.clone(), told.clone());
-        self.stage = Stage::Running(Running { task: None, cancel, activity, stopping: None });
+        let ctx = CallContext::new(call.clone(), caller, self.deadline, cancel.clone(), activity.clone(), told.clone());
+        let progression = ctx.progression();
+        self.stage = Stage::Running(Running { task: None, cancel, activity, progression, stopping: None });
         Some(async move {
             let arguments = Arguments::new(arguments);
             // On the session's thread, and soon done: arguments are a part of one frame.
             tool.schema.check(&arguments)?;
-            tool.tool.run(arguments, &ctx).await
+            let plan = tool.tool.plan(arguments, &ctx).await?;
+            tool.permissions.admit(tool.name(), plan.action(), &ctx).await?;
+            ctx.working();
+            plan.run(ctx).await
         })
     }
 
@@ -117,7 +122,10 @@ impl Live {
     pub(super) fn state(&self) -> InFlightState {
         match self.stage {
             Stage::Queued(_) => InFlightState::Queued,
-            Stage::Running(_) => InFlightState::Running,
+            Stage::Running(ref running) => match running.progression.phase() {
+                Phase::Asking => InFlightState::Asking,
+                Phase::Preparing | Phase::Working => InFlightState::Running,
+            },
         }
     }
 
@@ -143,6 +151,8 @@ impl Live {
     /// Only what runs can be idle: nobody expects signs of life from what waits.
     fn idle_end(&self, now: Duration) -> Duration {
         match &self.stage {
+            // A person takes as long as a person takes.
+            Stage::Running(running) if running.progression.phase() == Phase::Asking => now.saturating_add(self.idle),
             Stage::Running(running) => running.activity.last().saturating_add(self.idle),
             // It may start any moment.
             Stage::Queued(_) => now.saturating_add(self.idle),
@@ -162,10 +172,11 @@ impl Live {
 
     /// What the call answers without the end of its work.
     pub(super) fn unfinished(&self, why: Stop) -> Failure {
-        match self.stage {
-            Stage::Queued(_) => failure(why, Outcome::NotRun),
-            Stage::Running(_) => failure(why, Outcome::Unknown),
-        }
+        let began = match &self.stage {
+            Stage::Queued(_) => false,
+            Stage::Running(running) => running.progression.phase() == Phase::Working,
+        };
+        failure(why, if began { Outcome::Unknown } else { Outcome::NotRun })
     }
 }
 

@@ -3,7 +3,8 @@
 use super::live::STOP_GRACE;
 use super::*;
 use crate::clock::{Clock as _, ManualClock};
-use crate::tools::{Arguments, CallContext, Tool, ToolSet};
+use crate::permissions::{Action, Permissions};
+use crate::tools::{Arguments, CallContext, Plan, Tool, ToolSet};
 use footbridge_shared::message::ToolEntry;
 use serde_json::{Value, json};
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -28,16 +29,22 @@ impl Tool for Door {
         serde_json::from_str(&entry.to_string()).unwrap()
     }
 
-    async fn run(&self, arguments: Arguments, ctx: &CallContext) -> Result<ToolOutput, Failure> {
-        self.runs.fetch_add(1, Ordering::SeqCst);
-        self.entered.send(ctx.clone()).unwrap();
-        let wanted: Value = arguments.parse()?;
-        assert!(wanted["panic"] != true, "as it was told");
-        tokio::select! {
-            opened = self.open.acquire() => opened.unwrap().forget(),
-            () = ctx.cancelled(), if wanted["stubborn"] != true => ctx.check()?,
-        }
-        Ok(ToolOutput::text(&"x".repeat(usize::try_from(wanted["bytes"].as_u64().unwrap_or(1)).unwrap())))
+    fn is_read_only(&self) -> bool {
+        false
+    }
+
+    async fn plan(&self, arguments: Arguments, _: &CallContext) -> Result<Plan, Failure> {
+        let (me, wanted) = (self.clone(), arguments.parse::<Value>()?);
+        Ok(Plan::new(Action::Nothing, async move |ctx| {
+            me.runs.fetch_add(1, Ordering::SeqCst);
+            me.entered.send(ctx.clone()).unwrap();
+            assert!(wanted["panic"] != true, "as it was told");
+            tokio::select! {
+                opened = me.open.acquire() => opened.unwrap().forget(),
+                () = ctx.cancelled(), if wanted["stubborn"] != true => ctx.check()?,
+            }
+            Ok(ToolOutput::text(&"x".repeat(usize::try_from(wanted["bytes"].as_u64().unwrap_or(1)).unwrap())))
+        }))
     }
 }
 
@@ -53,7 +60,7 @@ fn bench(running: usize, queued: usize) -> Bench {
     let clock = ManualClock::shared();
     let (sender, entered) = mpsc::unbounded_channel();
     let door = Door { runs: Arc::default(), open: Arc::new(Semaphore::new(0)), entered: sender };
-    let (set, _) = ToolSet::new(vec![Arc::new(door.clone())]);
+    let (set, _) = ToolSet::new(vec![Arc::new(door.clone())], &Permissions::for_tests());
     let tool = set.get("door").unwrap();
     let calls = Calls::new(Capacity { running, queued }, clock.clone());
     Bench { calls, clock, tool, door, entered }

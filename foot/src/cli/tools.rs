@@ -6,6 +6,7 @@ use clap::Args;
 use comfy_table::{ContentArrangement, Table, presets};
 
 use super::{BROKEN, complain, say};
+use crate::permissions::{Defaults, Permissions};
 use crate::policy::{Floor, Policy};
 use crate::runner::Runner;
 use crate::tools::ToolSet;
@@ -24,14 +25,14 @@ pub(super) struct ToolsArgs {
 /// Lists the tools; returns the exit code. They are the same for every root, so none is asked for.
 pub(super) fn tools(args: &ToolsArgs) -> u8 {
     let runner = if args.echo { Runner::Echo } else { Runner::Real };
-    let policy = match Policy::new(&["/".into()], Floor::default()) {
-        Ok(policy) => Arc::new(policy),
+    let permissions = match Policy::new(&["/".into()], Floor::default()) {
+        Ok(policy) => Permissions::new(Arc::new(policy), Defaults::default()),
         Err(error) => {
             complain(&error);
             return BROKEN;
         }
     };
-    let entries = ToolSet::new(runner.tools(&policy)).0.entries();
+    let entries = ToolSet::new(runner.tools(&permissions), &permissions).0.entries();
     if args.json {
         return match serde_json::to_string_pretty(&entries) {
             Ok(json) => say(&format!("{json}\n")),

@@ -16,6 +16,7 @@ use crate::clock::SystemClock;
 use crate::config::{FootConfig, Token, TokenSource};
 use crate::error::{Exit, FootError};
 use crate::identity::Identity;
+use crate::permissions::{Defaults, Permissions};
 use crate::policy::Policy;
 use crate::runner::Runner;
 use crate::tools::ToolSet;
@@ -47,7 +48,8 @@ impl Foot {
         let dir = tempfile::tempdir().unwrap();
         let config = change(config(hub, dir.path()));
         let policy = Arc::new(Policy::new(&config.roots, config.floor()).unwrap());
-        let tools = Arc::new(ToolSet::new(config.runner.tools(&policy)).0);
+        let permissions = Permissions::new(policy, Defaults::default());
+        let tools = Arc::new(ToolSet::new(config.runner.tools(&permissions), &permissions).0);
         let identity = Identity::open(&config).unwrap();
         let session = Session::new(config, identity, tools.clone(), Arc::new(SystemClock)).unwrap();
         let shutdown = CancellationToken::new();

@@ -1,6 +1,7 @@
 //! Tools that work on files: they block, so each call has a thread of the blocking pool.
 
 use std::marker::PhantomData;
+use std::path::Path;
 use std::sync::Arc;
 
 use async_trait::async_trait;
@@ -10,9 +11,10 @@ use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 
 use super::output::raw;
-use super::{Arguments, CallContext, READ_ONLY, Tool, ToolOutput};
+use super::{Arguments, CallContext, Plan, READ_ONLY, Tool, ToolOutput};
 use crate::failure::Failure;
-use crate::policy::Policy;
+use crate::permissions::{Access, Action};
+use crate::policy::{Gate, Policy};
 
 /// A tool that only reads files, within a policy.
 pub(super) trait FileTool: Send + Sync + 'static {
@@ -25,14 +27,16 @@ pub(super) trait FileTool: Send + Sync + 'static {
     /// In the manifest from the start.
     const PRIMARY: bool;
     /// Its arguments; the same as [`Self::properties`] says.
-    type Arguments: DeserializeOwned + Send;
+    type Arguments: DeserializeOwned + Send + 'static;
 
     /// JSON Schema of each argument.
     fn properties() -> Value;
     /// Arguments that must be there.
     fn required() -> &'static [&'static str];
-    /// Does it.
-    fn run(policy: &Policy, arguments: Self::Arguments, ctx: &CallContext) -> Result<ToolOutput, Failure>;
+    /// The path that it works on, as it was given.
+    fn path(arguments: &Self::Arguments) -> &str;
+    /// Does it, at the real path that [`Self::path`] leads to.
+    fn run(gate: &Gate, real: &Path, arguments: Self::Arguments, ctx: &CallContext) -> Result<ToolOutput, Failure>;
 }
 
 /// Makes a file tool one that a foot can offer.
@@ -63,11 +67,30 @@ impl<T: FileTool> Tool for Blocking<T> {
         }
     }
 
-    async fn run(&self, arguments: Arguments, ctx: &CallContext) -> Result<ToolOutput, Failure> {
-        let (policy, ctx) = (self.policy.clone(), ctx.clone());
-        match tokio::task::spawn_blocking(move || T::run(&policy, arguments.parse()?, &ctx)).await {
-            Ok(result) => result,
-            Err(broken) => Err(Failure::new(ErrorCode::Internal, Outcome::Unknown, "the tool broke off").cause(broken)),
-        }
+    fn is_read_only(&self) -> bool {
+        true
+    }
+
+    async fn plan(&self, arguments: Arguments, _: &CallContext) -> Result<Plan, Failure> {
+        let policy = self.policy.clone();
+        let (gate, real, arguments) = on_a_thread(move || {
+            let arguments: T::Arguments = arguments.parse()?;
+            let gate = policy.gate();
+            let real = gate.resolve(T::path(&arguments))?;
+            Ok((gate, real, arguments))
+        })
+        .await?;
+        let action = Action::File { access: Access::Read, path: real.clone() };
+        Ok(Plan::new(action, move |ctx| on_a_thread(move || T::run(&gate, &real, arguments, &ctx))))
+    }
+}
+
+/// Does work that blocks.
+async fn on_a_thread<R: Send + 'static>(
+    work: impl FnOnce() -> Result<R, Failure> + Send + 'static,
+) -> Result<R, Failure> {
+    match tokio::task::spawn_blocking(work).await {
+        Ok(result) => result,
+        Err(broken) => Err(Failure::new(ErrorCode::Internal, Outcome::Unknown, "the tool broke off").cause(broken)),
     }
 }

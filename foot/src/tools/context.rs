@@ -1,7 +1,7 @@
 //! What a running tool knows of its call, and how it says that it is alive.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU8, AtomicU64, Ordering};
 use std::time::Duration;
 
 use footbridge_shared::ErrorCode;
@@ -40,6 +40,36 @@ impl Activity {
     }
 }
 
+/// How far a call is that has started.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Phase {
+    /// Its arguments and what it would do are being looked at. Nothing is done.
+    Preparing,
+    /// A person is asked. Nothing is done.
+    Asking,
+    /// The work has begun.
+    Working,
+}
+
+/// The phase of one call, as the call and whoever watches it see it.
+#[derive(Debug, Default)]
+pub(crate) struct Progression(AtomicU8);
+
+impl Progression {
+    /// Where it is.
+    pub(crate) fn phase(&self) -> Phase {
+        match self.0.load(Ordering::Acquire) {
+            0 => Phase::Preparing,
+            1 => Phase::Asking,
+            _ => Phase::Working,
+        }
+    }
+
+    fn set(&self, phase: Phase) {
+        self.0.store(phase as u8, Ordering::Release);
+    }
+}
+
 /// One running call, handed to the tool.
 #[derive(Debug, Clone)]
 pub(crate) struct CallContext {
@@ -47,8 +77,11 @@ pub(crate) struct CallContext {
     pub(crate) call: CallId,
     /// For whom it runs.
     pub(crate) caller: Caller,
+    /// When it has to be over, on the foot's clock.
+    deadline: Duration,
     cancel: CancellationToken,
     activity: Arc<Activity>,
+    progression: Arc<Progression>,
     progress: mpsc::Sender<Progress>,
     told_ms: Arc<AtomicU64>,
 }
@@ -57,11 +90,34 @@ impl CallContext {
     pub(crate) fn new(
         call: CallId,
         caller: Caller,
+        deadline: Duration,
         cancel: CancellationToken,
         activity: Arc<Activity>,
         progress: mpsc::Sender<Progress>,
     ) -> Self {
-        Self { call, caller, cancel, activity, progress, told_ms: Arc::default() }
+        let (progression, told_ms) = Default::default();
+        Self { call, caller, deadline, cancel, activity, progression, progress, told_ms }
+    }
+
+    /// What is left until its deadline.
+    pub(crate) fn left(&self) -> Duration {
+        self.deadline.saturating_sub(self.activity.clock.boot())
+    }
+
+    /// How far it is, for whoever watches it.
+    pub(crate) fn progression(&self) -> Arc<Progression> {
+        self.progression.clone()
+    }
+
+    /// A person is asked from now on: that shows life as long as it takes.
+    pub(crate) fn asking(&self) {
+        self.progression.set(Phase::Asking);
+    }
+
+    /// The work begins: from now on it may have been done.
+    pub(crate) fn working(&self) {
+        self.activity.touch();
+        self.progression.set(Phase::Working);
     }
 
     /// Completes when the work must stop.
@@ -100,10 +156,12 @@ impl CallContext {
 pub(crate) fn detached() -> (CallContext, mpsc::Receiver<Progress>, CancellationToken) {
     let (sender, receiver) = mpsc::channel(16);
     let cancel = CancellationToken::new();
+    use crate::clock::Clock as _;
     let clock = crate::clock::ManualClock::shared();
     let caller = Caller { subject: footbridge_shared::id::Subject::parse("ada").unwrap(), process: None };
     let call = CallId::parse("c-1").unwrap();
-    (CallContext::new(call, caller, cancel.clone(), Activity::new(clock), sender), receiver, cancel)
+    let deadline = clock.boot() + Duration::from_secs(60);
+    (CallContext::new(call, caller, deadline, cancel.clone(), Activity::new(clock), sender), receiver, cancel)
 }
 
 #[cfg(test)]
@@ -117,7 +175,7 @@ mod tests {
         let (template, _, cancel) = detached();
         let (sender, mut told) = mpsc::channel(16);
         let activity = Activity::new(clock.clone());
-        let ctx = CallContext::new(template.call, template.caller, cancel, activity.clone(), sender);
+        let ctx = CallContext::new(template.call, template.caller, Duration::MAX, cancel, activity.clone(), sender);
         for step in 0..10 {
             clock.advance(Duration::from_millis(100));
             ctx.progress(f64::from(step), None, "");

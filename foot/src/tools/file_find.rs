@@ -2,6 +2,7 @@
 
 use std::cmp::Ordering;
 use std::ops::ControlFlow;
+use std::path::Path;
 
 use footbridge_shared::ErrorCode;
 use jiff::Timestamp;
@@ -15,7 +16,7 @@ use super::text::Budget;
 use super::walk::{self, DEFAULT_DEPTH, FileGlob, LeftOut, Walk};
 use super::{CallContext, ToolOutput};
 use crate::failure::{Failure, escaped, shown};
-use crate::policy::Policy;
+use crate::policy::Gate;
 
 /// Entries unless told.
 const DEFAULT_LIMIT: usize = 200;
@@ -99,22 +100,24 @@ impl FileTool for FileFind {
         &[]
     }
 
-    fn run(policy: &Policy, arguments: Arguments, ctx: &CallContext) -> Result<ToolOutput, Failure> {
+    fn path(arguments: &Arguments) -> &str {
+        &arguments.path
+    }
+
+    fn run(gate: &Gate, base: &Path, arguments: Arguments, ctx: &CallContext) -> Result<ToolOutput, Failure> {
         let filter = Filter::new(&arguments)?;
-        let gate = policy.gate();
-        let base = gate.resolve(&arguments.path)?;
         if !base.is_dir() {
             let message = format!("`{}` is not a folder", shown(&arguments.path));
             return Err(Failure::completed(ErrorCode::NotAFile, message));
         }
         let walk = Walk {
-            base,
+            base: base.to_owned(),
             max_depth: arguments.max_depth.unwrap_or(DEFAULT_DEPTH),
             include_generated: arguments.include_generated,
             files: FileGlob::new(arguments.path_glob.as_deref())?,
         };
         let mut best = Best::new(arguments.sort_by, arguments.limit.unwrap_or(DEFAULT_LIMIT));
-        let skipped = walk.run(&gate, ctx, |entry, left_out, _| {
+        let skipped = walk.run(gate, ctx, |entry, left_out, _| {
             let Ok(metadata) = entry.metadata() else {
                 left_out.unreadable += 1;
                 return Ok(ControlFlow::Continue(()));

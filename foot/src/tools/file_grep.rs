@@ -16,7 +16,7 @@ use super::blocking::FileTool;
 use super::walk::{self, DEFAULT_DEPTH, FileGlob, LeftOut, Pace, Walk, is_zero};
 use super::{CallContext, ToolOutput};
 use crate::failure::Failure;
-use crate::policy::{Gate, Policy};
+use crate::policy::Gate;
 use collect::{Collector, Match};
 
 /// Matches unless told.
@@ -106,19 +106,21 @@ impl FileTool for FileGrep {
         &["pattern"]
     }
 
-    fn run(policy: &Policy, arguments: Arguments, ctx: &CallContext) -> Result<ToolOutput, Failure> {
+    fn path(arguments: &Arguments) -> &str {
+        &arguments.path
+    }
+
+    fn run(gate: &Gate, base: &Path, arguments: Arguments, ctx: &CallContext) -> Result<ToolOutput, Failure> {
         let mut search = Search::new(&arguments)?;
         let files = FileGlob::new(arguments.path_glob.as_deref())?;
-        let gate = policy.gate();
-        let base = gate.resolve(&arguments.path)?;
         if base.is_dir() {
             let walk = Walk {
-                base,
+                base: base.to_owned(),
                 max_depth: arguments.max_depth.unwrap_or(DEFAULT_DEPTH),
                 include_generated: arguments.include_generated,
                 files,
             };
-            search.skipped.walk = walk.run(&gate, ctx, |entry, left_out, pace| {
+            search.skipped.walk = walk.run(gate, ctx, |entry, left_out, pace| {
                 let size = entry.metadata().map_or(0, |metadata| metadata.len());
                 if size > MAX_FILE_BYTES {
                     search.skipped.large += 1;
@@ -129,13 +131,13 @@ impl FileTool for FileGrep {
                     left_out.unreadable += 1;
                     return Ok(ControlFlow::Continue(()));
                 };
-                search.file(&gate, entry.path(), file, left_out, pace)?;
+                search.file(gate, entry.path(), file, left_out, pace)?;
                 Ok(if search.found.is_full() { ControlFlow::Break(()) } else { ControlFlow::Continue(()) })
             })?;
         } else {
-            let file = gate.open_file(&base, &arguments.path)?;
+            let file = gate.open_file(base, &arguments.path)?;
             let mut left_out = LeftOut::default();
-            search.file(&gate, &base, file, &mut left_out, &mut Pace::new(ctx))?;
+            search.file(gate, base, file, &mut left_out, &mut Pace::new(ctx))?;
             search.skipped.walk = left_out;
         }
         Ok(search.answer())

@@ -13,7 +13,7 @@ use super::blocking::FileTool;
 use super::text::Budget;
 use super::{CallContext, ToolOutput};
 use crate::failure::{Failure, escaped, shown};
-use crate::policy::{Gate, Policy};
+use crate::policy::Gate;
 
 /// Entries unless told.
 const DEFAULT_LIMIT: usize = 500;
@@ -67,10 +67,12 @@ impl FileTool for FileList {
         &[]
     }
 
-    fn run(policy: &Policy, arguments: Arguments, ctx: &CallContext) -> Result<ToolOutput, Failure> {
-        let gate = policy.gate();
-        let real = gate.resolve(&arguments.path)?;
-        let names = read(&gate, &real, &arguments.path, ctx)?;
+    fn path(arguments: &Arguments) -> &str {
+        &arguments.path
+    }
+
+    fn run(gate: &Gate, real: &Path, arguments: Arguments, ctx: &CallContext) -> Result<ToolOutput, Failure> {
+        let names = read(gate, real, &arguments.path, ctx)?;
         let count = names.len();
 
         let mut budget = Budget::new();
@@ -89,7 +91,7 @@ impl FileTool for FileList {
             notes.push("the folder is empty".to_owned());
         }
         let lines = entries.iter().map(|name| escaped(name)).collect();
-        let listing = Listing { path: gate.show(&real), entries, count, truncated };
+        let listing = Listing { path: gate.show(real), entries, count, truncated };
         Ok(ToolOutput::listing(lines, &notes).with_structured(&listing))
     }
 }

@@ -2,6 +2,7 @@
 
 use std::fs::File;
 use std::io::Read;
+use std::path::Path;
 
 use footbridge_shared::ErrorCode;
 use serde::{Deserialize, Serialize};
@@ -11,7 +12,7 @@ use super::blocking::FileTool;
 use super::text::{ANSWER_BYTES, head};
 use super::{CallContext, ToolOutput};
 use crate::failure::{Failure, shown};
-use crate::policy::Policy;
+use crate::policy::Gate;
 
 /// Characters unless told.
 const DEFAULT_CHARS: usize = 8_000;
@@ -84,10 +85,12 @@ impl FileTool for FileRead {
         &["path"]
     }
 
-    fn run(policy: &Policy, arguments: Arguments, ctx: &CallContext) -> Result<ToolOutput, Failure> {
-        let gate = policy.gate();
-        let real = gate.resolve(&arguments.path)?;
-        let mut file = gate.open_file(&real, &arguments.path)?;
+    fn path(arguments: &Arguments) -> &str {
+        &arguments.path
+    }
+
+    fn run(gate: &Gate, real: &Path, arguments: Arguments, ctx: &CallContext) -> Result<ToolOutput, Failure> {
+        let mut file = gate.open_file(real, &arguments.path)?;
         let start_line = arguments.start_line.unwrap_or(1);
         let max_chars = arguments.max_chars.unwrap_or(DEFAULT_CHARS);
         let mut scan = Scan::new(start_line, arguments.max_lines.unwrap_or(u64::MAX), max_chars);
@@ -103,7 +106,7 @@ impl FileTool for FileRead {
         let end_line = (start_line + newlines + partial).saturating_sub(1);
         let total_lines = at_end.then(|| scan.newlines + u64::from(scan.ends_within_line));
         let answer = Content {
-            path: gate.show(&real),
+            path: gate.show(real),
             content,
             truncated: cut || total_lines.is_none_or(|total| end_line < total),
             start_line,

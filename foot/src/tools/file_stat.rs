@@ -2,7 +2,7 @@
 
 use std::fs::Metadata;
 use std::os::unix::fs::PermissionsExt as _;
-use std::path::Component;
+use std::path::{Component, Path};
 
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 use super::blocking::FileTool;
 use super::{CallContext, ToolOutput};
 use crate::failure::{Failure, escaped};
-use crate::policy::Policy;
+use crate::policy::Gate;
 
 pub(super) struct FileStat;
 
@@ -55,16 +55,18 @@ impl FileTool for FileStat {
         &["path"]
     }
 
-    fn run(policy: &Policy, arguments: Arguments, _: &CallContext) -> Result<ToolOutput, Failure> {
-        let gate = policy.gate();
-        let real = gate.resolve(&arguments.path)?;
-        let metadata = gate.look(&real, &arguments.path)?;
+    fn path(arguments: &Arguments) -> &str {
+        &arguments.path
+    }
+
+    fn run(gate: &Gate, real: &Path, arguments: Arguments, _: &CallContext) -> Result<ToolOutput, Failure> {
+        let metadata = gate.look(real, &arguments.path)?;
         let modified_at = metadata.modified().ok().and_then(|time| Timestamp::try_from(time).ok());
-        let shown_path = gate.show(&real);
+        let shown_path = gate.show(real);
         let written = gate.written(&arguments.path);
         let steps_out = written.components().any(|part| part == Component::ParentDir);
         // Comparing paths does not count `.` and slashes at the end.
-        let through_link = !steps_out && written != real;
+        let through_link = !steps_out && written != *real;
         let stat = Stat {
             kind: kind(&metadata),
             size: metadata.len(),

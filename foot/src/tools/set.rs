@@ -11,6 +11,7 @@ use tokio::sync::watch;
 use super::Tool;
 use super::arguments::ArgumentSchema;
 use super::output::raw;
+use crate::permissions::Permissions;
 
 /// Bytes of a `tools` frame beside its entries and names, generously.
 const ENVELOPE_BYTES: usize = 128;
@@ -41,6 +42,8 @@ pub(crate) enum ToolSetError {
 pub(crate) struct Registered {
     pub(crate) tool: Arc<dyn Tool>,
     pub(crate) schema: ArgumentSchema,
+    /// Those under which it is on offer.
+    pub(crate) permissions: Arc<Permissions>,
     entry: ToolEntry,
     bytes: usize,
     fingerprint: blake3::Hash,
@@ -53,7 +56,7 @@ impl std::fmt::Debug for Registered {
 }
 
 impl Registered {
-    fn new(tool: Arc<dyn Tool>) -> Result<(ToolName, Self), ToolSetError> {
+    fn new(tool: Arc<dyn Tool>, permissions: Arc<Permissions>) -> Result<(ToolName, Self), ToolSetError> {
         let entry = tool.entry();
         let name = ToolName::parse(&entry.name)?;
         let schema = entry.input_schema.get();
@@ -65,7 +68,12 @@ impl Registered {
         let schema = schema.map_err(|reason| ToolSetError::Schema { tool: name.clone(), reason })?;
         let json = raw(&entry);
         let (bytes, fingerprint) = (json.get().len(), blake3::hash(json.get().as_bytes()));
-        Ok((name, Self { tool, schema, entry, bytes, fingerprint }))
+        Ok((name, Self { tool, schema, permissions, entry, bytes, fingerprint }))
+    }
+
+    /// Its name.
+    pub(crate) fn name(&self) -> &str {
+        &self.entry.name
     }
 }
 
@@ -80,19 +88,19 @@ pub(crate) struct ToolSet {
 
 impl ToolSet {
     /// A set, and what had to be left out of it.
-    pub(crate) fn new(tools: Vec<Arc<dyn Tool>>) -> (Self, Vec<ToolSetError>) {
+    pub(crate) fn new(tools: Vec<Arc<dyn Tool>>, permissions: &Arc<Permissions>) -> (Self, Vec<ToolSetError>) {
         let set = Self { current: watch::Sender::default() };
-        let left_out = set.replace(tools);
+        let left_out = set.replace(tools, permissions);
         (set, left_out)
     }
 
     /// Puts other tools in place of all there were. Calls that run go on; a connected hub is told what changed.
     /// Returns what had to be left out.
-    pub(crate) fn replace(&self, tools: Vec<Arc<dyn Tool>>) -> Vec<ToolSetError> {
+    pub(crate) fn replace(&self, tools: Vec<Arc<dyn Tool>>, permissions: &Arc<Permissions>) -> Vec<ToolSetError> {
         let mut next = BTreeMap::new();
         let mut left_out = Vec::new();
         for tool in tools {
-            match Registered::new(tool) {
+            match Registered::new(tool, permissions.clone()) {
                 Ok((name, _)) if next.contains_key(&name) => left_out.push(ToolSetError::Twice(name)),
                 Ok((name, _)) if next.len() == MAX_TOOLS_PER_FOOT => left_out.push(ToolSetError::Full(name)),
                 Ok((name, registered)) => _ = next.insert(name, Arc::new(registered)),
@@ -195,7 +203,8 @@ impl Batches {
 mod tests {
     use super::*;
     use crate::failure::Failure;
-    use crate::tools::{Arguments, CallContext, ToolOutput};
+    use crate::permissions::Action;
+    use crate::tools::{Arguments, CallContext, Plan, ToolOutput};
     use footbridge_shared::limits::MAX_FRAME_BYTES;
     use footbridge_shared::message::FootToHub;
 
@@ -208,8 +217,11 @@ mod tests {
                 "inputSchema": serde_json::from_str::<serde_json::Value>(self.2).unwrap()});
             serde_json::from_str(&entry.to_string()).unwrap()
         }
-        async fn run(&self, _: Arguments, _: &CallContext) -> Result<ToolOutput, Failure> {
-            Ok(ToolOutput::text(""))
+        fn is_read_only(&self) -> bool {
+            true
+        }
+        async fn plan(&self, _: Arguments, _: &CallContext) -> Result<Plan, Failure> {
+            Ok(Plan::new(Action::Nothing, async |_| Ok(ToolOutput::text(""))))
         }
     }
 
@@ -230,14 +242,15 @@ mod tests {
     #[test]
     fn a_bad_tool_costs_itself_and_not_the_others() {
         let broken: Arc<dyn Tool> = Arc::new(Fake("broken".to_owned(), String::new(), r#"{"type": "array"}"#));
-        let (set, left_out) = ToolSet::new(vec![fake("a", ""), fake("A b", ""), broken, fake("a", "again")]);
+        let (set, left_out) =
+            ToolSet::new(vec![fake("a", ""), fake("A b", ""), broken, fake("a", "again")], &Permissions::for_tests());
         assert_eq!(set.entries().iter().map(|e| e.name.as_str()).collect::<Vec<_>>(), ["a"]);
         assert_eq!(left_out.len(), 3, "{left_out:?}");
     }
 
     #[test]
     fn only_changes_are_told_and_a_new_connection_is_told_everything() {
-        let (set, _) = ToolSet::new(vec![fake("a", "1"), fake("b", "1")]);
+        let (set, _) = ToolSet::new(vec![fake("a", "1"), fake("b", "1")], &Permissions::for_tests());
         let follow = set.follow();
         let mut announcer = Announcer::default();
         announcer.restart();
@@ -245,14 +258,14 @@ mod tests {
         assert_eq!(told(&catch_up(&mut announcer)), (vec![1], vec!["a", "b"], vec![]));
         assert!(catch_up(&mut announcer).is_empty());
 
-        set.replace(vec![fake("b", "2"), fake("c", "1")]);
+        set.replace(vec![fake("b", "2"), fake("c", "1")], &Permissions::for_tests());
         assert_eq!(told(&catch_up(&mut announcer)), (vec![2], vec!["b", "c"], vec!["a"]));
 
-        set.replace(vec![fake("c", "1")]);
+        set.replace(vec![fake("c", "1")], &Permissions::for_tests());
         announcer.restart();
         assert_eq!(told(&catch_up(&mut announcer)), (vec![3], vec!["c"], vec!["b"]), "gone while nobody listened");
 
-        set.replace(Vec::new());
+        set.replace(Vec::new(), &Permissions::for_tests());
         catch_up(&mut announcer);
         announcer.restart();
         assert_eq!(told(&catch_up(&mut announcer)), (vec![5], vec![], vec![]), "an empty set is told, too");
@@ -262,7 +275,7 @@ mod tests {
     fn many_tools_are_told_in_frames_that_fit() {
         let mut tools: Vec<_> = (0..500).map(|n| fake(&format!("tool_{n:03}"), &"d".repeat(900))).collect();
         tools.push(fake("too_long", &"d".repeat(MAX_FRAME_BYTES)));
-        let (set, _) = ToolSet::new(tools);
+        let (set, _) = ToolSet::new(tools, &Permissions::for_tests());
         let mut announcer = Announcer::default();
         announcer.restart();
         let messages = announcer.catch_up(&set.follow().borrow(), MAX_FRAME_BYTES);

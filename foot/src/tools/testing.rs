@@ -7,6 +7,7 @@ use serde_json::Value;
 
 use super::{Arguments, Registered, ToolOutput, ToolSet, context, output};
 use crate::failure::Failure;
+use crate::permissions::{Defaults, Mode, Permissions};
 use crate::policy::{Floor, Policy};
 
 /// A root folder.
@@ -27,7 +28,8 @@ impl Tree {
         let root = dir.path().join(root);
         std::fs::create_dir_all(&root).unwrap();
         let policy = Policy::new(&[root], Floor::new(Some(Path::new("/home/nobody")))).unwrap();
-        let (tools, left_out) = ToolSet::new(super::file_tools(&Arc::new(policy)));
+        let permissions = Permissions::new(Arc::new(policy), Defaults { write: Mode::Allow, exec: Mode::Allow });
+        let (tools, left_out) = ToolSet::new(super::file_tools(&permissions), &permissions);
         assert_eq!(left_out, []);
         let tree = Self { dir, tools };
         for (path, text) in files {
@@ -53,7 +55,11 @@ impl Tree {
         registered.schema.check(&arguments)?;
         let (ctx, _told, _cancel) = context::detached();
         let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
-        runtime.block_on(registered.tool.run(arguments, &ctx))
+        runtime.block_on(async {
+            let plan = registered.tool.plan(arguments, &ctx).await?;
+            registered.permissions.admit(tool, plan.action(), &ctx).await?;
+            plan.run(ctx).await
+        })
     }
 }
 

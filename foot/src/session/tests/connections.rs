@@ -63,7 +63,7 @@ async fn changed_tools_are_told_and_rejected_ones_harm_nobody() {
     let rejected = json!([{"tool": "echo", "code": "a_code_of_tomorrow", "message": "no"}]);
     connection.say(&json!({"type": "toolsAck", "revision": 1, "rejected": rejected})).await;
 
-    foot.tools.replace(vec![]);
+    foot.tools.replace(vec![], &crate::permissions::Permissions::for_tests());
     let change = connection.hear("tools").await;
     assert_eq!((&change["revision"], &change["upsert"]), (&json!(2), &json!([])));
     assert_eq!(change["remove"], json!(["echo", "echo_bytes", "echo_fail", "echo_text", "echo_wait"]));
