@@ -8,8 +8,11 @@ pub mod binaries;
 pub mod eventually;
 pub mod foot;
 pub mod hub;
+pub mod leftovers;
 pub mod process;
+pub mod proxy;
 pub mod raw_foot;
+pub mod scale;
 
 /// Any error fails a test.
 pub type Result<T, E = Box<dyn std::error::Error + Send + Sync>> = std::result::Result<T, E>;

@@ -1,0 +1,86 @@
+//! Processes that a story left behind.
+
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+use crate::Result;
+
+/// How long processes may take to end when what they worked for is gone: a script worker notices within this.
+const PATIENCE: Duration = Duration::from_secs(5);
+const PAUSE: Duration = Duration::from_millis(20);
+
+/// Waits until no process is left that has to do with any of these folders: that names one in its command line, or works
+/// in one. Its own process does not count.
+///
+/// # Errors
+/// Lists those that are left.
+#[cfg(target_os = "linux")]
+pub fn none_left(folders: &[&Path]) -> Result<()> {
+    let end = Instant::now() + PATIENCE;
+    loop {
+        let left = of(folders)?;
+        if left.is_empty() {
+            return Ok(());
+        }
+        if Instant::now() >= end {
+            return Err(format!("processes were left behind:\n{}", left.join("\n")).into());
+        }
+        std::thread::sleep(PAUSE);
+    }
+}
+
+#[cfg(target_os = "linux")]
+fn of(folders: &[&Path]) -> Result<Vec<String>> {
+    use std::os::unix::ffi::OsStrExt as _;
+    let mut left = Vec::new();
+    for entry in std::fs::read_dir("/proc")? {
+        let process = entry?.path();
+        let number = process.file_name().and_then(|name| name.to_str()).and_then(|name| name.parse::<u32>().ok());
+        if number.is_none_or(|number| number == std::process::id()) {
+            continue;
+        }
+        // A process that ended while it was looked at has no command line.
+        let command = std::fs::read(process.join("cmdline")).unwrap_or_default();
+        let works_in = std::fs::read_link(process.join("cwd")).unwrap_or_default();
+        let concerned = folders.iter().any(|folder| {
+            let name = folder.as_os_str().as_bytes();
+            works_in.starts_with(folder) || command.windows(name.len()).any(|part| part == name)
+        });
+        if concerned {
+            let command = String::from_utf8_lossy(&command).replace('\0', " ");
+            left.push(format!("{}: {command}(in {})", process.display(), works_in.display()));
+        }
+    }
+    Ok(left)
+}
+
+/// Elsewhere nothing is known of other processes.
+///
+/// # Errors
+/// None.
+#[cfg(not(target_os = "linux"))]
+pub fn none_left(_: &[&Path]) -> Result<()> {
+    Ok(())
+}
+
+#[cfg(all(test, target_os = "linux"))]
+mod tests {
+    use std::process::Command;
+
+    use super::*;
+
+    #[test]
+    fn a_process_is_found_by_its_folder_and_by_its_command_line() {
+        let folder = tempfile::tempdir().unwrap();
+        let named = folder.path().join("named");
+        let sleeps = |command: &mut Command| command.arg("60").spawn().unwrap();
+        let mut inside = sleeps(Command::new("sleep").current_dir(folder.path()));
+        let mut outside = sleeps(Command::new("tail").args(["--quiet", "--retry", "-f"]).arg(&named));
+        assert_eq!(of(&[folder.path()]).unwrap().len(), 2);
+        for child in [&mut inside, &mut outside] {
+            child.kill().unwrap();
+            child.wait().unwrap();
+        }
+        none_left(&[folder.path()]).unwrap();
+    }
+}
