@@ -95,12 +95,19 @@ struct SettingsArgs {
     /// Offer tools that only echo, for tests and measurements.
     #[arg(long, hide = true)]
     echo: bool,
+    /// The same, and one that appends lines to this file.
+    #[arg(long, hide = true, value_name = "FILE")]
+    echo_append: Option<PathBuf>,
 }
 
 impl SettingsArgs {
     /// The configuration, with all layers.
-    fn resolve(self, environment: &Environment, here: &Path) -> Result<Resolved, FootError> {
-        let runner = if self.echo { Runner::Echo } else { Runner::Real };
+    fn resolve(mut self, environment: &Environment, here: &Path) -> Result<Resolved, FootError> {
+        let runner = match self.echo_append.take() {
+            Some(file) => Runner::EchoAppend(here.join(file)),
+            None if self.echo => Runner::Echo,
+            None => Runner::Real,
+        };
         let (flags, file) = self.layer();
         let mut resolved = config::resolve(flags, file.as_deref(), environment, here)?;
         resolved.config.runner = runner;

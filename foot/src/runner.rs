@@ -1,5 +1,8 @@
 //! What a foot runs: the tools of the machine, or echoes of its calls.
 
+mod append;
+
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
@@ -15,26 +18,35 @@ use crate::permissions::{Action, Permissions};
 use crate::tools::{Arguments, CallContext, Plan, Tool, ToolOutput, file_tools};
 
 /// Where a foot's tools come from.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub enum Runner {
     /// The machine: its files.
     #[default]
     Real,
     /// Tools that answer with what they were given and touch nothing, for tests and measurements.
     Echo,
+    /// The same, and one that appends a line to this file: what ran, and how often, can be read there.
+    EchoAppend(PathBuf),
 }
 
 impl Runner {
     /// The tools, within what is permitted.
-    pub(crate) fn tools(self, permissions: &Arc<Permissions>) -> Vec<Arc<dyn Tool>> {
+    pub(crate) fn tools(&self, permissions: &Arc<Permissions>) -> Vec<Arc<dyn Tool>> {
         match self {
             Self::Real => file_tools(permissions),
-            Self::Echo => {
-                let runs = Arc::new(AtomicU64::new(0));
-                Kind::ALL.into_iter().map(|kind| Arc::new(Echo { kind, runs: runs.clone() }) as Arc<dyn Tool>).collect()
+            Self::Echo => echoes(),
+            Self::EchoAppend(file) => {
+                let mut tools = echoes();
+                tools.push(Arc::new(append::Append::new(file)));
+                tools
             }
         }
     }
+}
+
+fn echoes() -> Vec<Arc<dyn Tool>> {
+    let runs = Arc::new(AtomicU64::new(0));
+    Kind::ALL.into_iter().map(|kind| Arc::new(Echo { kind, runs: runs.clone() }) as Arc<dyn Tool>).collect()
 }
 
 #[derive(Debug, Clone, Copy)]
