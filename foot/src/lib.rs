@@ -16,6 +16,7 @@ mod permissions;
 mod policy;
 mod random;
 mod runner;
+mod sandbox;
 mod session;
 mod tools;
 
