@@ -2,6 +2,7 @@
 //!
 //! Only types, names, limits and version negotiation live here; no sockets, no runtime.
 
+pub mod content;
 pub mod error;
 pub mod id;
 pub mod limits;
