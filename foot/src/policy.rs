@@ -5,7 +5,9 @@
 
 mod floor;
 mod open;
+mod place;
 mod resolve;
+mod writing;
 
 use std::fs::{File, Metadata};
 use std::os::fd::OwnedFd;
@@ -17,6 +19,7 @@ use footbridge_shared::ErrorCode;
 pub(crate) use floor::Floor;
 pub use floor::FloorRule;
 use open::OpenError;
+pub(crate) use place::{Found, Place};
 use resolve::Real;
 
 use crate::failure::{Failure, shown};
@@ -249,10 +252,8 @@ impl Gate {
     fn open_failure(&self, error: OpenError, given: &str, wanted: &str) -> Failure {
         match error {
             OpenError::NotFound => not_found(given),
-            OpenError::Moved => self.denied(given),
-            OpenError::WrongKind => {
-                Failure::completed(ErrorCode::NotAFile, format!("`{}` is not {wanted}", shown(given)))
-            }
+            OpenError::Moved | OpenError::Confined => self.denied(given),
+            OpenError::WrongKind => not_a(given, wanted),
             OpenError::Io(cause) => {
                 let message = format!("`{}` cannot be opened: {}", shown(given), cause.kind());
                 Failure::completed(ErrorCode::ToolFailed, message).cause(cause)
@@ -263,6 +264,10 @@ impl Gate {
 
 fn not_found(given: &str) -> Failure {
     Failure::completed(ErrorCode::NotFound, format!("there is nothing at `{}`", shown(given)))
+}
+
+fn not_a(given: &str, wanted: &str) -> Failure {
+    Failure::completed(ErrorCode::NotAFile, format!("`{}` is not {wanted}", shown(given)))
 }
 
 #[cfg(test)]

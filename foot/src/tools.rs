@@ -3,16 +3,22 @@
 pub(crate) mod arguments;
 mod blocking;
 pub(crate) mod context;
+mod digest;
+mod file_delete;
+mod file_edit;
 mod file_find;
 mod file_grep;
 mod file_list;
 mod file_read;
 mod file_stat;
+mod file_write;
 mod output;
 mod set;
 #[cfg(test)]
 pub(crate) mod testing;
 pub(crate) mod text;
+mod threads;
+mod turns;
 mod walk;
 
 use std::sync::Arc;
@@ -33,6 +39,9 @@ use crate::permissions::{Action, Permissions};
 
 /// Label of tools that change nothing. The journal and the permissions go by it, for the foot's own tools alone.
 pub(crate) const READ_ONLY: &str = "read-only";
+
+/// Label of tools that change something that stays.
+pub(crate) const WRITE: &str = "write";
 
 /// Something that a foot can do.
 #[async_trait]
@@ -80,12 +89,21 @@ impl Plan {
 
 /// The tools that work on files, within what is permitted.
 pub(crate) fn file_tools(permissions: &Arc<Permissions>) -> Vec<Arc<dyn Tool>> {
-    let policy = permissions.policy();
-    vec![
-        blocking::tool::<file_find::FileFind>(policy),
-        blocking::tool::<file_grep::FileGrep>(policy),
-        blocking::tool::<file_list::FileList>(policy),
-        blocking::tool::<file_read::FileRead>(policy),
-        blocking::tool::<file_stat::FileStat>(policy),
-    ]
+    let write = permissions.offers_write();
+    let files = blocking::Files::new(permissions.policy(), write);
+    let mut tools = vec![
+        files.tool::<file_find::FileFind>(),
+        files.tool::<file_grep::FileGrep>(),
+        files.tool::<file_list::FileList>(),
+        files.tool::<file_read::FileRead>(),
+        files.tool::<file_stat::FileStat>(),
+    ];
+    if write {
+        tools.extend([
+            files.tool::<file_delete::FileDelete>(),
+            files.tool::<file_edit::FileEdit>(),
+            files.tool::<file_write::FileWrite>(),
+        ]);
+    }
+    tools
 }

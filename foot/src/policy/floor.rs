@@ -6,6 +6,8 @@
 
 use std::path::{Path, PathBuf};
 
+use super::place;
+
 /// What lies in home folders, and why it is not served. By these names, which no program gives to anything else, it is kept
 /// wherever it lies: a root may hold the homes of others, or a copy of one. All of them start with a dot.
 const NAMED: &[(&str, &str)] = &[
@@ -157,6 +159,10 @@ impl Floor {
 
 /// The rule that keeps a path for the names in it, whosever they are. Case does not count.
 pub(super) fn by_name(path: &Path) -> Option<FloorRule> {
+    if path.file_name().is_some_and(place::is_unfinished) {
+        let label = format!("{}* in any folder", place::UNFINISHED);
+        return Some(FloorRule { label, why: "files that are still being written", path: place::UNFINISHED.into() });
+    }
     let anywhere = NAMED.iter().map(|rule| (rule, "any folder")).find(|((name, _), _)| stands_in(path, name));
     let in_home = || {
         let rest = below_a_home(path)?;
@@ -221,6 +227,7 @@ mod tests {
             ("/home/ada/snap/x", "snap in any home folder"),
             ("/Users/ada/Library/Mail/x", "Library/Mail in any home folder"),
             ("/root/snap", "snap in any home folder"),
+            ("/x/.footbridge-tmp-a1", ".footbridge-tmp-* in any folder"),
         ] {
             assert_eq!(rule(path).as_deref(), Some(label), "{path}");
         }

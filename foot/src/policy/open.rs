@@ -16,6 +16,8 @@ pub(super) enum OpenError {
     WrongKind,
     /// The path became a link since it was checked.
     Moved,
+    /// The kernel keeps it from this thread, whatever its permission bits say.
+    Confined,
     /// The operating system refuses.
     Io(io::Error),
 }
@@ -33,12 +35,42 @@ impl From<rustix::io::Errno> for OpenError {
     }
 }
 
+impl From<io::Error> for OpenError {
+    fn from(error: io::Error) -> Self {
+        Self::Io(error)
+    }
+}
+
+/// Why a granted place could not be changed.
+#[derive(Debug)]
+pub(super) enum WriteError {
+    /// There is another file by now, or none, or one where there was none. Nothing was done.
+    Changed,
+    /// The operating system refuses. Nothing was done.
+    Io(io::Error),
+    /// It was done, but may not outlive a loss of power.
+    Unsynced(io::Error),
+}
+
+impl From<io::Error> for WriteError {
+    fn from(error: io::Error) -> Self {
+        Self::Io(error)
+    }
+}
+
+impl From<rustix::io::Errno> for WriteError {
+    fn from(errno: rustix::io::Errno) -> Self {
+        Self::Io(errno.into())
+    }
+}
+
 /// Opens a regular file, for reading. `path` is real: absolute, without links.
 pub(super) fn file(path: &Path) -> Result<File, OpenError> {
     // Opening a device may move it, opening a pipe may wake its writer: look first.
     expect_kind(FileType::from_raw_mode(rustix::fs::lstat(path)?.st_mode), FileType::RegularFile)?;
     // Should it be a pipe by now, `NONBLOCK` keeps the opening from waiting for its writer.
-    let fd = without_links(path, OFlags::RDONLY | OFlags::NONBLOCK | OFlags::NOCTTY | OFlags::CLOEXEC)?;
+    let flags = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::NOCTTY | OFlags::CLOEXEC;
+    let fd = without_links(path, flags).map_err(|error| refused(error, path))?;
     expect_kind(FileType::from_raw_mode(rustix::fs::fstat(&fd)?.st_mode), FileType::RegularFile)?;
     Ok(File::from(fd))
 }
@@ -46,7 +78,22 @@ pub(super) fn file(path: &Path) -> Result<File, OpenError> {
 /// Opens a folder, for reading its names. `path` is real.
 pub(super) fn folder(path: &Path) -> Result<OwnedFd, OpenError> {
     expect_kind(FileType::from_raw_mode(rustix::fs::lstat(path)?.st_mode), FileType::Directory)?;
-    without_links(path, OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC)
+    let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
+    without_links(path, flags).map_err(|error| refused(error, path))
+}
+
+/// Tells a refusal of the sandbox from one by permission bits: the sandbox keeps a path from being opened, and lets it be
+/// asked for.
+fn refused(error: OpenError, path: &Path) -> OpenError {
+    match error {
+        OpenError::Io(cause)
+            if cause.kind() == io::ErrorKind::PermissionDenied
+                && rustix::fs::access(path, rustix::fs::Access::READ_OK).is_ok() =>
+        {
+            OpenError::Confined
+        }
+        other => other,
+    }
 }
 
 /// Looks at what is at a real path, without opening it: a device stays as it is, and no permission to read is needed.
@@ -67,7 +114,7 @@ pub(super) fn look(path: &Path) -> Result<Metadata, OpenError> {
     if found.is_symlink() || !same_path { Err(OpenError::Moved) } else { Ok(found) }
 }
 
-fn expect_kind(found: FileType, wanted: FileType) -> Result<(), OpenError> {
+pub(super) fn expect_kind(found: FileType, wanted: FileType) -> Result<(), OpenError> {
     match found {
         found if found == wanted => Ok(()),
         FileType::Symlink => Err(OpenError::Moved),

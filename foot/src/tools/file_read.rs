@@ -1,17 +1,20 @@
 //! `file_read`: lines of a text file, of any size, without loading it.
 
+mod whole;
+
 use std::fs::File;
 use std::io::Read;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
-use footbridge_shared::ErrorCode;
+use footbridge_shared::content::{ContentHash, ContentHasher};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
 use super::blocking::FileTool;
+use super::digest::unreadable;
 use super::text::{ANSWER_BYTES, head};
 use super::{CallContext, ToolOutput};
-use crate::failure::{Failure, shown};
+use crate::failure::Failure;
 use crate::policy::Gate;
 
 /// Characters unless told.
@@ -34,6 +37,8 @@ pub(super) struct Arguments {
     start_line: Option<u64>,
     max_lines: Option<u64>,
     max_chars: Option<usize>,
+    #[serde(default)]
+    whole: bool,
 }
 
 #[derive(Debug, Serialize)]
@@ -50,6 +55,9 @@ struct Content<'a> {
     total_lines: Option<u64>,
     #[serde(skip_serializing_if = "Option::is_none")]
     total_chars: Option<u64>,
+    /// Of the whole file, where it was read to its end.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    hash: Option<ContentHash>,
     /// `end_line` is not there to its end.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     line_cut: bool,
@@ -78,6 +86,8 @@ impl FileTool for FileRead {
             "maxLines": {"type": "integer", "minimum": 1, "description": "Most lines to return; all unless given."},
             "maxChars": {"type": "integer", "minimum": 1, "maximum": MAX_CHARS, "default": DEFAULT_CHARS,
                 "description": "Most characters to return."},
+            "whole": {"type": "boolean", "default": false,
+                "description": "Return the exact and whole text, of at most 1 MiB, or fail. For programs that copy it."},
         })
     }
 
@@ -89,8 +99,19 @@ impl FileTool for FileRead {
         &arguments.path
     }
 
+    fn resolve(gate: &Gate, arguments: &Arguments) -> Result<PathBuf, Failure> {
+        let Arguments { start_line, max_lines, max_chars, whole, .. } = arguments;
+        if *whole && (start_line.is_some() || max_lines.is_some() || max_chars.is_some()) {
+            return Err(Failure::invalid_arguments("`whole` leaves nothing to choose: give it alone"));
+        }
+        gate.resolve(&arguments.path)
+    }
+
     fn run(gate: &Gate, real: &Path, arguments: Arguments, ctx: &CallContext) -> Result<ToolOutput, Failure> {
         let mut file = gate.open_file(real, &arguments.path)?;
+        if arguments.whole {
+            return whole::read(gate, real, &mut file, &arguments.path);
+        }
         let start_line = arguments.start_line.unwrap_or(1);
         let max_chars = arguments.max_chars.unwrap_or(DEFAULT_CHARS);
         let mut scan = Scan::new(start_line, arguments.max_lines.unwrap_or(u64::MAX), max_chars);
@@ -113,6 +134,7 @@ impl FileTool for FileRead {
             end_line,
             total_lines,
             total_chars: at_end.then_some(scan.chars),
+            hash: at_end.then(|| scan.hasher.hash()),
             line_cut,
             lossy: content.contains(char::REPLACEMENT_CHARACTER) && is_lossy(&scan.wanted, content),
             binary: scan.binary,
@@ -166,10 +188,11 @@ struct Scan {
     chars: u64,
     ends_within_line: bool,
     binary: bool,
+    hasher: ContentHasher,
 }
 
 impl Scan {
-    const fn new(start_line: u64, max_lines: u64, max_chars: usize) -> Self {
+    fn new(start_line: u64, max_lines: u64, max_chars: usize) -> Self {
         Self {
             start_line,
             max_lines,
@@ -181,6 +204,7 @@ impl Scan {
             chars: 0,
             ends_within_line: false,
             binary: false,
+            hasher: ContentHasher::default(),
         }
     }
 
@@ -194,10 +218,7 @@ impl Scan {
                 Ok(0) => return Ok(true),
                 Ok(count) => count,
                 Err(error) if error.kind() == std::io::ErrorKind::Interrupted => continue,
-                Err(error) => {
-                    let message = format!("`{}` cannot be read: {}", shown(given), error.kind());
-                    return Err(Failure::completed(ErrorCode::ToolFailed, message).cause(error));
-                }
+                Err(error) => return Err(unreadable(given, error)),
             };
             let bytes = chunk.get(..count).unwrap_or_default();
             let had_enough = self.has_enough();
@@ -221,6 +242,7 @@ impl Scan {
     }
 
     fn take(&mut self, bytes: &[u8]) {
+        self.hasher.update(bytes);
         self.binary |= bytes.contains(&0);
         self.chars += bytes.iter().filter(|byte| (**byte & 0b1100_0000) != 0b1000_0000).count() as u64;
         self.ends_within_line = bytes.last().is_some_and(|byte| *byte != b'\n');
@@ -240,6 +262,7 @@ impl Scan {
 mod tests {
     use crate::tools::testing::{Tree, structured, texts};
     use footbridge_shared::ErrorCode;
+    use footbridge_shared::content::{ContentHash, MAX_WHOLE_BYTES};
     use serde_json::json;
 
     #[test]
@@ -248,7 +271,8 @@ mod tests {
         let output = tree.run("file_read", &json!({"path": "a.txt"})).unwrap();
         assert_eq!(texts(&output), ["één\ntwo\n"]);
         let expected = json!({"path": "a.txt", "content": "één\ntwo\n", "truncated": false, "startLine": 1, "endLine": 2,
-            "totalLines": 2, "totalChars": 8});
+            "totalLines": 2, "totalChars": 8,
+            "hash": ContentHash::of("één\ntwo\n".as_bytes())});
         assert_eq!(structured(&output), expected);
 
         let empty = tree.run("file_read", &json!({"path": "empty"})).unwrap();
@@ -288,6 +312,24 @@ mod tests {
         assert_eq!(read("latin.txt")["lossy"], true);
         assert_eq!(read("image.bin")["binary"], true);
         assert!(read("real.txt").get("lossy").is_none(), "the character itself stands in the file");
+    }
+
+    #[test]
+    fn a_whole_file_comes_exactly_or_not_at_all() {
+        let text = "\u{feff}one\r\n\0two".repeat(3000);
+        let tree = Tree::new(&[("a.txt", &text), ("large", &"x".repeat(MAX_WHOLE_BYTES + 1))]);
+        std::fs::write(tree.path("latin"), b"caf\xe9").unwrap();
+        let output = tree.run("file_read", &json!({"path": "a.txt", "whole": true})).unwrap();
+        let expected = json!({"path": "a.txt", "content": text, "bytes": text.len(), "truncated": false,
+            "hash": ContentHash::of(text.as_bytes())});
+        assert_eq!(structured(&output), expected);
+        for (arguments, code) in [
+            (json!({"path": "latin", "whole": true}), ErrorCode::NotAFile),
+            (json!({"path": "large", "whole": true}), ErrorCode::ResultTooLarge),
+            (json!({"path": "a.txt", "whole": true, "maxLines": 1}), ErrorCode::InvalidArguments),
+        ] {
+            assert_eq!(tree.run("file_read", &arguments).unwrap_err().code, code, "{arguments}");
+        }
     }
 
     #[test]

@@ -4,11 +4,13 @@ use std::fs::Metadata;
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Component, Path};
 
+use footbridge_shared::content::ContentHash;
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
 use super::blocking::FileTool;
+use super::digest::hash_of;
 use super::{CallContext, ToolOutput};
 use crate::failure::{Failure, escaped};
 use crate::policy::Gate;
@@ -19,6 +21,8 @@ pub(super) struct FileStat;
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub(super) struct Arguments {
     path: String,
+    #[serde(default)]
+    hash: bool,
 }
 
 #[derive(Debug, Serialize)]
@@ -33,6 +37,9 @@ struct Stat {
     /// Where the path leads, when a link is on the way.
     #[serde(skip_serializing_if = "Option::is_none")]
     leads_to: Option<String>,
+    /// On request, of a file that is not too large for it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    hash: Option<ContentHash>,
 }
 
 impl FileTool for FileStat {
@@ -48,6 +55,8 @@ impl FileTool for FileStat {
         json!({
             "path": {"type": "string", "minLength": 1, "maxLength": 4096,
                 "description": "File or folder. Relative paths start at the project root."},
+            "hash": {"type": "boolean", "default": false,
+                "description": "Read the file and tell the hash of its content, if it has at most 1 GiB."},
         })
     }
 
@@ -59,8 +68,13 @@ impl FileTool for FileStat {
         &arguments.path
     }
 
-    fn run(gate: &Gate, real: &Path, arguments: Arguments, _: &CallContext) -> Result<ToolOutput, Failure> {
+    fn run(gate: &Gate, real: &Path, arguments: Arguments, ctx: &CallContext) -> Result<ToolOutput, Failure> {
         let metadata = gate.look(real, &arguments.path)?;
+        let hash = if arguments.hash && metadata.is_file() {
+            hash_of(&mut gate.open_file(real, &arguments.path)?, &arguments.path, ctx)?
+        } else {
+            None
+        };
         let modified_at = metadata.modified().ok().and_then(|time| Timestamp::try_from(time).ok());
         let shown_path = gate.show(real);
         let written = gate.written(&arguments.path);
@@ -74,10 +88,14 @@ impl FileTool for FileStat {
             mode: format!("{:04o}", metadata.permissions().mode() & 0o7777),
             leads_to: through_link.then(|| shown_path.clone()),
             path: shown_path,
+            hash,
         };
         let at = stat.modified_at.map(|at| at.to_string()).unwrap_or_default();
-        let text =
+        let mut text =
             format!("{}: {}, {} bytes, changed {at}, mode {}", escaped(&stat.path), stat.kind, stat.size, stat.mode);
+        if let Some(hash) = stat.hash {
+            text += &format!(", hash {hash}");
+        }
         Ok(ToolOutput::text(&text).with_structured(&stat))
     }
 }
@@ -95,6 +113,7 @@ fn kind(metadata: &Metadata) -> &'static str {
 #[cfg(test)]
 mod tests {
     use crate::tools::testing::{Tree, structured};
+    use footbridge_shared::content::ContentHash;
     use serde_json::json;
 
     #[test]
@@ -110,6 +129,9 @@ mod tests {
         assert_eq!(stat("./dir/a").get("leadsTo"), None);
         assert_eq!(stat("link")["leadsTo"], "dir/a");
         assert!(tree.run("file_stat", &json!({"path": "none"})).is_err());
+        let hashed = |path: &str| structured(&tree.run("file_stat", &json!({"path": path, "hash": true})).unwrap());
+        assert_eq!(hashed("link")["hash"], json!(ContentHash::of(b"12345")));
+        assert_eq!(hashed("dir").get("hash"), None);
         // Neither is opened: the one may not be, the other would be waited for.
         std::fs::set_permissions(tree.path("dir/a"), std::os::unix::fs::PermissionsExt::from_mode(0o000)).unwrap();
         let pipe = tree.path("pipe");
