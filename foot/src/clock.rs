@@ -9,6 +9,14 @@ use std::time::Duration;
 pub(crate) trait Clock: Send + Sync + fmt::Debug {
     /// Time since a fixed point in the past, time in suspend included.
     fn boot(&self) -> Duration;
+
+    /// The time of day, since the start of 1970. It jumps when somebody sets it: only what has to outlive the machine's
+    /// uptime goes by it.
+    fn wall(&self) -> Duration;
+
+    /// Which run of the machine this is: [`Self::boot`] of two processes can be compared if this is the same for both.
+    /// Empty where that cannot be told.
+    fn machine_run(&self) -> String;
 }
 
 /// A clock handed around.
@@ -27,6 +35,17 @@ impl Clock for SystemClock {
         const ID: rustix::time::ClockId = rustix::time::ClockId::Monotonic;
         // The clock counts from the start of the machine: it is never negative.
         Duration::try_from(rustix::time::clock_gettime(ID)).unwrap_or_default()
+    }
+
+    fn wall(&self) -> Duration {
+        // A machine that believes it is before 1970 has no idea of the time.
+        Duration::try_from(rustix::time::clock_gettime(rustix::time::ClockId::Realtime)).unwrap_or_default()
+    }
+
+    fn machine_run(&self) -> String {
+        // Linux alone says so.
+        let run = std::fs::read_to_string("/proc/sys/kernel/random/boot_id").unwrap_or_default();
+        run.trim().to_owned()
     }
 }
 
@@ -84,24 +103,51 @@ impl HubClock {
 
 /// A clock that moves when a test says so.
 #[cfg(test)]
-#[derive(Debug, Default)]
-pub(crate) struct ManualClock(std::sync::atomic::AtomicU64);
+#[derive(Debug)]
+pub(crate) struct ManualClock {
+    boot_ms: std::sync::atomic::AtomicU64,
+    wall_ms: std::sync::atomic::AtomicU64,
+    run: std::sync::atomic::AtomicU64,
+}
 
 #[cfg(test)]
 impl ManualClock {
     pub(crate) fn shared() -> Arc<Self> {
-        Arc::new(Self(1_000_000.into()))
+        Arc::new(Self { boot_ms: 1_000_000.into(), wall_ms: 1_800_000_000_000.into(), run: 1.into() })
     }
 
+    /// Time passes.
     pub(crate) fn advance(&self, by: Duration) {
-        self.0.fetch_add(millis(by), std::sync::atomic::Ordering::SeqCst);
+        use std::sync::atomic::Ordering::SeqCst;
+        self.boot_ms.fetch_add(millis(by), SeqCst);
+        self.wall_ms.fetch_add(millis(by), SeqCst);
+    }
+
+    /// Somebody sets the time of day.
+    pub(crate) fn set_wall(&self, to: Duration) {
+        self.wall_ms.store(millis(to), std::sync::atomic::Ordering::SeqCst);
+    }
+
+    /// The machine starts again: it counts from nothing.
+    pub(crate) fn restart_machine(&self) {
+        use std::sync::atomic::Ordering::SeqCst;
+        self.boot_ms.store(10_000, SeqCst);
+        self.run.fetch_add(1, SeqCst);
     }
 }
 
 #[cfg(test)]
 impl Clock for ManualClock {
     fn boot(&self) -> Duration {
-        Duration::from_millis(self.0.load(std::sync::atomic::Ordering::SeqCst))
+        Duration::from_millis(self.boot_ms.load(std::sync::atomic::Ordering::SeqCst))
+    }
+
+    fn wall(&self) -> Duration {
+        Duration::from_millis(self.wall_ms.load(std::sync::atomic::Ordering::SeqCst))
+    }
+
+    fn machine_run(&self) -> String {
+        self.run.load(std::sync::atomic::Ordering::SeqCst).to_string()
     }
 }
 
@@ -137,5 +183,7 @@ mod tests {
     fn the_machines_clock_moves_forward() {
         let first = SystemClock.boot();
         assert!(first > Duration::ZERO && SystemClock.boot() >= first);
+        assert!(SystemClock.wall() > Duration::from_secs(1_700_000_000));
+        assert_eq!(SystemClock.machine_run(), SystemClock.machine_run());
     }
 }

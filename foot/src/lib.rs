@@ -12,6 +12,7 @@ mod error;
 mod failure;
 mod frame;
 mod identity;
+mod journal;
 mod permissions;
 mod policy;
 mod random;
