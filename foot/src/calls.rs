@@ -1,7 +1,7 @@
 //! The calls of a foot: each runs at most once, answers once, and ends in time.
 //!
-//! Calls outlive connections. What runs goes on while the hub is away, and what is done is kept until the hub says that
-//! it has it. All of that is in memory: it lasts as long as the process.
+//! Calls outlive connections. What runs goes on while the hub is away, and what is done is kept in memory until the hub
+//! says that it has it. That a call was here, and how it ended, outlives the process as well: see [`crate::journal`].
 
 mod kept;
 mod live;
@@ -20,8 +20,10 @@ use tokio::task::{Id, JoinError, JoinSet};
 use crate::clock::SharedClock;
 use crate::failure::Failure;
 use crate::frame::{Frame, too_large};
+use crate::journal::{self, Entry, Journal};
 use crate::tools::{Registered, ToolOutput};
 use kept::{Done, Kept};
+pub(crate) use live::End;
 use live::{Live, Stage, Stop};
 
 /// Signs of life that wait to be told.
@@ -56,7 +58,7 @@ pub(crate) enum Event {
     /// A sign of life.
     Progress(Progress),
     /// The work ended.
-    Ended(Id, Result<Result<ToolOutput, Failure>, JoinError>),
+    Ended(Id, Result<End, JoinError>),
 }
 
 /// All calls that the foot knows of.
@@ -67,16 +69,22 @@ pub(crate) struct Calls {
     frame_bytes: usize,
     live: HashMap<CallId, Live>,
     queue: VecDeque<CallId>,
-    tasks: JoinSet<Result<ToolOutput, Failure>>,
+    tasks: JoinSet<End>,
     task_calls: HashMap<Id, CallId>,
     kept: Kept,
+    journal: Journal,
     told: (mpsc::Sender<Progress>, mpsc::Receiver<Progress>),
     /// When some limit may be reached next; never later than the truth.
     next_limit: Duration,
 }
 
 impl Calls {
-    pub(crate) fn new(capacity: Capacity, clock: SharedClock) -> Self {
+    /// `before` is what the journal says of calls of other processes.
+    pub(crate) fn new(capacity: Capacity, clock: SharedClock, journal: Journal, before: Vec<(CallId, Entry)>) -> Self {
+        let mut kept = Kept::default();
+        for (call, entry) in before {
+            kept.keep_before(call, Done::before(entry));
+        }
         Self {
             capacity,
             clock,
@@ -85,7 +93,8 @@ impl Calls {
             queue: VecDeque::new(),
             tasks: JoinSet::new(),
             task_calls: HashMap::new(),
-            kept: Kept::default(),
+            kept,
+            journal,
             told: mpsc::channel(PROGRESS_QUEUE),
             next_limit: Duration::MAX,
         }
@@ -128,8 +137,12 @@ impl Calls {
             return Some(refusal(&call, failure));
         }
         let must_wait = self.tasks.len() >= self.capacity.running;
-        if self.kept.is_full() || (must_wait && self.queue.len() >= self.capacity.queued) {
+        if self.kept.is_full_of_results() || (must_wait && self.queue.len() >= self.capacity.queued) {
             return Some(refusal(&call, busy()));
+        }
+        // What changes nothing need not be remembered.
+        if self.kept.is_full() && !tool.tool.is_read_only() {
+            return Some(refusal(&call, journal::full()));
         }
         let id = call.call.clone();
         let live = Live::queued(call, tool, now + left);
@@ -155,7 +168,9 @@ impl Calls {
 
     /// The hub has the result: its payload may go.
     pub(crate) fn acked(&mut self, call: &CallId) {
-        self.kept.acked(call);
+        if self.kept.acked(call) {
+            self.journal.acked(call.clone());
+        }
     }
 
     /// Waits for something to happen. Losing this future loses nothing.
@@ -192,18 +207,32 @@ impl Calls {
         self.live.contains_key(&progress.call).then(|| Frame::new(&progress.into()))
     }
 
-    fn ended(&mut self, id: Id, result: Result<Result<ToolOutput, Failure>, JoinError>) -> Option<Frame> {
+    fn ended(&mut self, id: Id, end: Result<End, JoinError>) -> Option<Frame> {
         let call = self.task_calls.remove(&id)?;
         if !self.live.get(&call).is_some_and(|live| live.runs_as(id)) {
             tracing::debug!(%call, "a call that was given up has ended; its result is dropped");
             return None;
         }
         let live = self.live.remove(&call)?;
-        let result = result.unwrap_or_else(|broken| {
-            Err(Failure::new(ErrorCode::Internal, Outcome::Unknown, "the tool broke off").cause(broken))
-        });
+        let result = match end {
+            Ok(End::Here(result)) => result,
+            Ok(End::Before(entry)) => return Some(self.was_begun_before(call, &live, entry)),
+            Err(broken) => Err(Failure::new(ErrorCode::Internal, Outcome::Unknown, "the tool broke off").cause(broken)),
+        };
         let result = live.verdict(result);
         Some(self.answer(&call, live, result))
+    }
+
+    /// Answers a call that another process of this foot began; from now on that is known here.
+    fn was_begun_before(&mut self, call: CallId, live: &Live, entry: Entry) -> Frame {
+        tracing::warn!(%call, tool = live.tool, "another process of this foot began this call: it does not run again");
+        let answer = if differ(entry.digest.as_deref(), live.digest.as_deref()) {
+            Frame::new(&id_conflict().into_message(call.clone(), live.origin.clone()).into())
+        } else {
+            Done::before(Entry { origin: live.origin.clone(), ..entry.clone() }).answer(&call, self.frame_bytes)
+        };
+        self.kept.keep_before(call, Done::before(entry));
+        answer
     }
 
     /// Makes the one terminal message of a call, and keeps it if it ran.
@@ -220,6 +249,9 @@ impl Calls {
             Err(failure) => FootToHub::from(failure.into_message(call.clone(), live.origin.clone())),
         };
         let mut done = Done::new(message, outcome, &live, self.clock.boot());
+        if let Some(ticket) = live.began() {
+            self.journal.ended(call.clone(), ticket, outcome, done.forget_at);
+        }
         let frame = done.answer(call, self.frame_bytes);
         // A call that did not run may be sent again, and then runs: there is nothing to remember.
         if outcome != Outcome::NotRun {
@@ -265,12 +297,20 @@ impl Calls {
         self.next_limit.saturating_sub(self.clock.boot()).min(TICK)
     }
 
-    /// Gives up what waits: the hub was away for longer than anybody waits for it.
-    pub(crate) fn drop_queue(&mut self) {
+    /// Gives up what has not begun to work: the hub was away for longer than anybody waits for it.
+    pub(crate) fn drop_waiting(&mut self) {
+        let now = self.clock.boot();
         for call in std::mem::take(&mut self.queue) {
             tracing::info!(%call, "dropped a waiting call: the hub was away for too long");
             self.live.remove(&call);
         }
+        self.live.values_mut().for_each(|live| live.give_up(now));
+        self.next_limit = self.live.values().map(|live| live.next_limit(now)).min().unwrap_or(Duration::MAX);
+    }
+
+    /// Returns when the journal is safe on disk, as far as it can be.
+    pub(crate) async fn flush(&self) {
+        self.journal.flush().await;
     }
 
     /// Stops everything. The frames answer what only waited; what runs answers as it ends.
@@ -300,7 +340,13 @@ impl Calls {
                 origin: live.origin.clone(),
             })
         };
-        in_state(InFlightState::Running).chain(self.kept.in_flight()).chain(in_state(InFlightState::Queued)).collect()
+        // The hub sends again what it is not told of. What runs or is done is worth most then; what only waits can as well
+        // be sent again.
+        in_state(InFlightState::Running)
+            .chain(in_state(InFlightState::Asking))
+            .chain(self.kept.in_flight())
+            .chain(in_state(InFlightState::Queued))
+            .collect()
     }
 
     /// The answers that the hub has not acknowledged, oldest first.
@@ -313,7 +359,7 @@ impl Calls {
             && let Some(call) = self.queue.pop_front()
         {
             if let Some(live) = self.live.get_mut(&call)
-                && let Some(work) = live.start(&call, &self.clock, &self.told.0)
+                && let Some(work) = live.start(&call, &self.clock, &self.told.0, &self.journal)
             {
                 let id = self.tasks.spawn(bounded(work)).id();
                 live.set_task(id);
@@ -324,10 +370,13 @@ impl Calls {
 }
 
 /// A result that fits no frame is refused where it is made.
-async fn bounded(work: impl Future<Output = Result<ToolOutput, Failure>>) -> Result<ToolOutput, Failure> {
-    let output = work.await?;
-    let bytes = output.wire_bytes();
-    if bytes > MAX_FRAME_BYTES { Err(too_large(bytes)) } else { Ok(output) }
+async fn bounded(work: impl Future<Output = End>) -> End {
+    match work.await {
+        End::Here(Ok(output)) if output.wire_bytes() > MAX_FRAME_BYTES => {
+            End::Here(Err(too_large(output.wire_bytes())))
+        }
+        end => end,
+    }
 }
 
 /// The answer to a call that did not run.

@@ -21,7 +21,8 @@ use crate::config::FootConfig;
 use crate::connection::backoff::Backoff;
 use crate::connection::{Dialer, Ended, Socket};
 use crate::error::{Exit, FootError};
-use crate::identity::Identity;
+use crate::identity::{self, Identity};
+use crate::journal::Journal;
 use crate::random;
 use crate::tools::{Announcer, ToolSet};
 use link::{Left, Link};
@@ -62,7 +63,9 @@ impl Session {
         let capacity = Capacity { running, queued: config.max_queued };
         let instance = new_instance()?;
         let dialer = Arc::new(Dialer::new(&config)?);
-        let calls = Calls::new(capacity, clock.clone());
+        let folder = identity::folder(&config).join(format!("{}.journal", config.name));
+        let (journal, before) = Journal::open(folder, &instance, clock.clone());
+        let calls = Calls::new(capacity, clock.clone(), journal, before);
         let cwd = cwd(&config);
         Ok(Self {
             config,
@@ -152,7 +155,7 @@ impl Session {
         }
         if self.resume.replace(welcome.session.clone()).is_some() && !welcome.resumed {
             // Nobody waits any more for what has not started.
-            self.calls.drop_queue();
+            self.calls.drop_waiting();
         }
         self.grace = Duration::from_millis(welcome.limits.resume_grace_ms);
         self.away_since = None;
@@ -172,14 +175,14 @@ impl Session {
                     drop(self.calls.tick());
                     let now = self.clock.boot();
                     if self.away_since.is_some_and(|since| now.saturating_sub(since) > self.grace) {
-                        self.calls.drop_queue();
+                        self.calls.drop_waiting();
                     }
                 }
             }
         }
     }
 
-    /// Stops all calls and waits, within their grace, until they have ended.
+    /// Stops all calls and waits, within their grace, until they have ended and their ends are written down.
     async fn end_work(&mut self) {
         drop(self.calls.stop_all());
         while !self.calls.is_idle() {
@@ -189,6 +192,7 @@ impl Session {
                 () = tokio::time::sleep(pause) => drop(self.calls.tick()),
             }
         }
+        self.calls.flush().await;
     }
 }
 

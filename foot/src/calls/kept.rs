@@ -11,15 +11,10 @@ use footbridge_shared::{ErrorCode, Outcome};
 use super::live::Live;
 use crate::failure::Failure;
 use crate::frame::{Frame, too_large};
+use crate::journal::{Entry, KEYED_FOR, MAX_ENTRIES, UNKEYED_FOR};
 
-/// Calls that are remembered; beyond that new ones are refused, for to forget one is to run it twice.
-const MAX_CALLS: usize = 100_000;
 /// Results that wait for the hub, in bytes, before new calls are refused.
 const MAX_BYTES: usize = 32 * 1024 * 1024;
-/// How long a call with an idempotency key is remembered: as long as the hub remembers the key.
-const KEYED_FOR: Duration = Duration::from_secs(24 * 60 * 60);
-/// How long past its deadline the result of any other call may still be asked for.
-const UNKEYED_FOR: Duration = RESUME_GRACE.saturating_mul(2);
 /// Cancelled calls that are remembered in case the call itself comes late; the oldest goes first.
 const MAX_CANCELLED: usize = 4096;
 /// How long: a call that was overtaken by its cancel comes within a resume. Not for good, since a caller who cancelled
@@ -31,11 +26,19 @@ const SWEEP_EVERY: Duration = Duration::from_secs(5);
 /// A call that is over.
 #[derive(Debug)]
 pub(super) struct Done {
+    /// The answer, as long as the hub may want it. The journal has none.
     message: Option<FootToHub>,
-    outcome: Outcome,
+    /// `None`: another process of this foot began it, and what came of it is not known.
+    outcome: Option<Outcome>,
     keyed: bool,
     pub(super) digest: Option<String>,
-    forget_at: Duration,
+    /// As it came with the call.
+    origin: String,
+    /// It is in the journal, too.
+    journaled: bool,
+    /// The hub has what there is to know.
+    acked: bool,
+    pub(super) forget_at: Duration,
     /// What it counts for, settled when it was kept.
     bytes: usize,
     sequence: u64,
@@ -44,14 +47,31 @@ pub(super) struct Done {
 impl Done {
     pub(super) fn new(message: FootToHub, outcome: Outcome, live: &Live, now: Duration) -> Self {
         let forget_at = if live.keyed { now + KEYED_FOR } else { now.max(live.deadline) + UNKEYED_FOR };
-        let (keyed, digest) = (live.keyed, live.digest.clone());
-        Self { message: Some(message), outcome, keyed, digest, forget_at, bytes: 0, sequence: 0 }
+        Self {
+            message: Some(message),
+            outcome: Some(outcome),
+            keyed: live.keyed,
+            digest: live.digest.clone(),
+            origin: live.origin.clone(),
+            journaled: live.began().is_some(),
+            acked: false,
+            forget_at,
+            bytes: 0,
+            sequence: 0,
+        }
+    }
+
+    /// What the journal says of a call of another process.
+    pub(super) fn before(entry: Entry) -> Self {
+        let Entry { keyed, digest, origin, outcome, acked, until } = entry;
+        let (message, journaled) = (None, true);
+        Self { message, outcome, keyed, digest, origin, journaled, acked, forget_at: until, bytes: 0, sequence: 0 }
     }
 
     /// The terminal message, or that there is none any more. A result that does not fit turns into a failure.
     pub(super) fn answer(&mut self, call: &CallId, frame_bytes: usize) -> Frame {
         let Some(message) = &self.message else {
-            return Frame::new(&self.expired().into_message(call.clone(), String::new()).into());
+            return Frame::new(&self.gone().into_message(call.clone(), self.origin.clone()).into());
         };
         let frame = Frame::new(message);
         if frame.text.len() <= frame_bytes {
@@ -70,16 +90,26 @@ impl Done {
 
     /// The same for a call that came again: its answer goes where this one comes from.
     pub(super) fn answer_to(&mut self, call: &Call, frame_bytes: usize) -> Frame {
+        self.origin.clone_from(&call.origin);
         match &mut self.message {
             Some(FootToHub::Result(result)) => result.origin.clone_from(&call.origin),
             Some(FootToHub::Failure(failure)) => failure.origin.clone_from(&call.origin),
-            _ => return super::refusal(call, self.expired()),
+            _ => {}
         }
         self.answer(&call.call, frame_bytes)
     }
 
-    fn expired(&self) -> Failure {
-        Failure::new(ErrorCode::ResultExpired, self.outcome, "the result is no longer kept")
+    /// There is no answer any more, or there never was one.
+    fn gone(&self) -> Failure {
+        match self.outcome {
+            Some(outcome) => Failure::new(ErrorCode::ResultExpired, outcome, "the result is no longer kept"),
+            None => Failure::new(
+                ErrorCode::FootRestarted,
+                Outcome::Unknown,
+                "the foot's process that began this call ended before the call did",
+            )
+            .hint("find out what the call has done before you send it anew"),
+        }
     }
 }
 
@@ -95,8 +125,14 @@ pub(super) struct Kept {
 }
 
 impl Kept {
+    /// Whether as many calls are remembered as may be. Only time helps: the keys of a day have to pass.
     pub(super) fn is_full(&self) -> bool {
-        self.done.len() >= MAX_CALLS || self.bytes >= MAX_BYTES
+        self.done.len() >= MAX_ENTRIES
+    }
+
+    /// Whether as many results wait for the hub as may be. It helps to wait until the hub has taken some.
+    pub(super) const fn is_full_of_results(&self) -> bool {
+        self.bytes >= MAX_BYTES
     }
 
     /// Whether an answer waits for its `ack`.
@@ -112,18 +148,28 @@ impl Kept {
         self.done.insert(call, done);
     }
 
+    /// Remembers a call of another process.
+    pub(super) fn keep_before(&mut self, call: CallId, done: Done) {
+        self.done.insert(call, done);
+    }
+
     pub(super) fn get_mut(&mut self, call: &CallId) -> Option<&mut Done> {
         self.done.get_mut(call)
     }
 
     /// Drops the payload. That the call was here is remembered as long as it may come again: with a key, that is.
-    pub(super) fn acked(&mut self, call: &CallId) {
-        let Some(done) = self.done.get_mut(call) else { return };
+    /// Returns whether the journal wants to know.
+    pub(super) fn acked(&mut self, call: &CallId) -> bool {
+        let crowded = self.is_full();
+        let Some(done) = self.done.get_mut(call) else { return false };
         self.bytes -= std::mem::take(&mut done.bytes);
         done.message = None;
-        if !done.keyed {
+        let news = done.journaled && !std::mem::replace(&mut done.acked, true);
+        // Where room is short, a call that changed nothing may as well be run again.
+        if !done.keyed || (crowded && !done.journaled) {
             self.done.remove(call);
         }
+        news
     }
 
     /// Remembers that a call was cancelled, should it come yet.
@@ -168,15 +214,18 @@ impl Kept {
         });
     }
 
+    /// What the hub has not acknowledged: first that for which there is an answer, then calls with a key that another
+    /// process began, of which the hub may still want to know.
     pub(super) fn in_flight(&self) -> impl Iterator<Item = InFlight> + '_ {
-        self.done.iter().filter_map(|(call, done)| {
-            let origin = match done.message.as_ref()? {
-                FootToHub::Result(result) => result.origin.clone(),
-                FootToHub::Failure(failure) => failure.origin.clone(),
-                _ => return None,
-            };
-            Some(InFlight { call: call.clone(), digest: done.digest.clone(), state: InFlightState::Done, origin })
-        })
+        let with = |wanted: fn(&Done) -> bool| {
+            self.done.iter().filter(move |(_, done)| wanted(done)).map(|(call, done)| InFlight {
+                call: call.clone(),
+                digest: done.digest.clone(),
+                state: InFlightState::Done,
+                origin: done.origin.clone(),
+            })
+        };
+        with(|done| done.message.is_some()).chain(with(|done| done.message.is_none() && done.keyed && !done.acked))
     }
 
     pub(super) fn unacked(&mut self, frame_bytes: usize) -> Vec<Frame> {

@@ -12,6 +12,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::clock::SharedClock;
 use crate::failure::Failure;
+use crate::journal::{Begun, Entry, Journal, KEYED_FOR, Start, Ticket, UNKEYED_FOR};
 use crate::tools::context::{Activity, Phase, Progression};
 use crate::tools::{Arguments, CallContext, Registered, ToolOutput};
 
@@ -29,6 +30,17 @@ pub(super) enum Stop {
     Idle(Duration),
     /// The foot ends.
     Leaving,
+    /// The hub was away for longer than anybody waits, and the work had not begun.
+    Away,
+}
+
+/// How the task of a call ends.
+#[derive(Debug)]
+pub(crate) enum End {
+    /// With what came of it.
+    Here(Result<ToolOutput, Failure>),
+    /// Another process of this foot began the same call: it did not run here.
+    Before(Entry),
 }
 
 /// One call under way.
@@ -67,6 +79,8 @@ pub(super) struct Running {
     cancel: CancellationToken,
     activity: Arc<Activity>,
     progression: Arc<Progression>,
+    /// Under which its start is in the journal once its work has begun. None for what changes nothing.
+    ticket: Option<Ticket>,
     stopping: Option<(Stop, Duration)>,
 }
 
@@ -91,22 +105,41 @@ impl Live {
         call: &CallId,
         clock: &SharedClock,
         told: &mpsc::Sender<Progress>,
-    ) -> Option<impl Future<Output = Result<ToolOutput, Failure>> + use<>> {
+        journal: &Journal,
+    ) -> Option<impl Future<Output = End> + use<>> {
         let Stage::Queued(work) = &mut self.stage else { return None };
         let Work { tool, arguments, caller } = *work.take()?;
         let (cancel, activity) = (CancellationToken::new(), Activity::new(clock.clone()));
         let ctx = CallContext::new(call.clone(), caller, self.deadline, cancel.clone(), activity.clone(), told.clone());
         let progression = ctx.progression();
-        self.stage = Stage::Running(Running { task: None, cancel, activity, progression, stopping: None });
-        Some(async move {
-            let arguments = Arguments::new(arguments);
-            // On the session's thread, and soon done: arguments are a part of one frame.
-            tool.schema.check(&arguments)?;
-            let plan = tool.tool.plan(arguments, &ctx).await?;
-            tool.permissions.admit(tool.name(), plan.action(), &ctx).await?;
-            ctx.working();
-            plan.run(ctx).await
-        })
+        // What changes nothing has no business with the journal.
+        let entry = (!tool.tool.is_read_only()).then(|| (journal.clone(), self.to_begin(call), journal.ticket()));
+        let ticket = entry.as_ref().map(|(.., ticket)| *ticket);
+        self.stage = Stage::Running(Running { task: None, cancel, activity, progression, ticket, stopping: None });
+        Some(run(tool, Arguments::new(arguments), ctx, entry))
+    }
+
+    fn to_begin(&self, call: &CallId) -> Start {
+        let (keyed, digest, origin) = (self.keyed, self.digest.clone(), self.origin.clone());
+        let until = self.deadline + if keyed { KEYED_FOR } else { UNKEYED_FOR };
+        Start { call: call.clone(), keyed, digest, origin, until }
+    }
+
+    /// The ticket of work that has begun and is in the journal.
+    pub(super) fn began(&self) -> Option<Ticket> {
+        match &self.stage {
+            Stage::Running(running) if running.progression.phase() == Phase::Working => running.ticket,
+            _ => None,
+        }
+    }
+
+    /// Gives it up if its work has not begun; it never will.
+    pub(super) fn give_up(&mut self, now: Duration) {
+        if let Stage::Running(running) = &mut self.stage
+            && running.progression.close() != Phase::Working
+        {
+            running.stop(Stop::Away, now);
+        }
     }
 
     pub(super) fn set_task(&mut self, id: Id) {
@@ -124,7 +157,7 @@ impl Live {
             Stage::Queued(_) => InFlightState::Queued,
             Stage::Running(ref running) => match running.progression.phase() {
                 Phase::Asking => InFlightState::Asking,
-                Phase::Preparing | Phase::Working => InFlightState::Running,
+                Phase::Preparing | Phase::Working | Phase::Closed => InFlightState::Running,
             },
         }
     }
@@ -161,7 +194,11 @@ impl Live {
 
     /// What the call answers, now that its work has ended with `result`.
     pub(super) fn verdict(&self, result: Result<ToolOutput, Failure>) -> Result<ToolOutput, Failure> {
-        let Stage::Running(Running { stopping: Some((why, _)), .. }) = self.stage else { return result };
+        let Stage::Running(running) = &self.stage else { return result };
+        let begun = running.progression.phase() == Phase::Working;
+        // Whatever it says of itself: before the work there is nothing that could have been done.
+        let result = result.map_err(|own| if begun { own } else { Failure { outcome: Outcome::NotRun, ..own } });
+        let Some((why, _)) = running.stopping else { return result };
         match (result, why) {
             // It was done when it was told to stop: that is the truth, and whoever still waits may have it.
             (Ok(output), Stop::Cancelled | Stop::Leaving) => Ok(output),
@@ -170,20 +207,61 @@ impl Live {
         }
     }
 
-    /// What the call answers without the end of its work.
+    /// What the call answers without the end of its work, which does not begin any more.
     pub(super) fn unfinished(&self, why: Stop) -> Failure {
         let began = match &self.stage {
             Stage::Queued(_) => false,
-            Stage::Running(running) => running.progression.phase() == Phase::Working,
+            Stage::Running(running) => running.progression.close() == Phase::Working,
         };
         failure(why, if began { Outcome::Unknown } else { Outcome::NotRun })
     }
+}
+
+/// Checks what a call would do, has it permitted, has its start written down unless it changes nothing, and does it.
+async fn run(
+    tool: Arc<Registered>,
+    arguments: Arguments,
+    ctx: CallContext,
+    entry: Option<(Journal, Start, Ticket)>,
+) -> End {
+    let planned = async {
+        // On the session's thread, and soon done: arguments are a part of one frame.
+        tool.schema.check(&arguments)?;
+        let plan = tool.tool.plan(arguments, &ctx).await?;
+        tool.permissions.admit(tool.name(), plan.action(), &ctx).await?;
+        Ok(plan)
+    };
+    let plan = match planned.await {
+        Ok(plan) => plan,
+        Err(failure) => return End::Here(Err(failure)),
+    };
+    let Some((journal, start, ticket)) = entry else {
+        return match ctx.working() {
+            Ok(()) => End::Here(plan.run(ctx).await),
+            Err(stopped) => End::Here(Err(stopped)),
+        };
+    };
+    if let Err(stopped) = ctx.check() {
+        return End::Here(Err(stopped));
+    }
+    let (call, until) = (start.call.clone(), start.until);
+    match journal.begin(start, ticket).await {
+        Begun::Yes => {}
+        Begun::Before(entry) => return End::Before(entry),
+        Begun::Refused(refusal) => return End::Here(Err(refusal.into())),
+    }
+    if let Err(stopped) = ctx.working() {
+        journal.ended(call, ticket, stopped.outcome, until);
+        return End::Here(Err(stopped));
+    }
+    End::Here(plan.run(ctx).await)
 }
 
 fn failure(why: Stop, outcome: Outcome) -> Failure {
     let (code, message) = match why {
         Stop::Cancelled => (ErrorCode::Cancelled, "the call was cancelled".to_owned()),
         Stop::Leaving => (ErrorCode::Cancelled, "the foot was stopped".to_owned()),
+        Stop::Away => (ErrorCode::FootGone, "the hub was away for too long".to_owned()),
         Stop::Deadline => (ErrorCode::DeadlineExceeded, "the call reached its deadline".to_owned()),
         Stop::Idle(limit) => {
             (ErrorCode::DeadlineExceeded, format!("the tool gave no sign of life for {} ms", limit.as_millis()))

@@ -1,10 +1,14 @@
 //! Calls on a clock that the test moves, with a tool that ends when the test says so.
 
+mod before_work;
+mod restart;
+
 use super::live::STOP_GRACE;
 use super::*;
 use crate::clock::{Clock as _, ManualClock};
 use crate::permissions::{Action, Permissions};
 use crate::tools::{Arguments, CallContext, Plan, Tool, ToolSet};
+use footbridge_shared::id::InstanceId;
 use footbridge_shared::message::ToolEntry;
 use serde_json::{Value, json};
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -18,23 +22,38 @@ struct Door {
     runs: Arc<AtomicU64>,
     open: Arc<Semaphore>,
     entered: mpsc::UnboundedSender<CallContext>,
+    changes: bool,
 }
 
 #[async_trait::async_trait]
 impl Tool for Door {
     fn entry(&self) -> ToolEntry {
         let entry = json!({"name": "door", "description": "", "inputSchema": {"type": "object",
-            "properties": {"stubborn": {"type": "boolean"}, "bytes": {"type": "integer"}, "panic": {"type": "boolean"}},
-            "additionalProperties": false}});
+            "properties": {"stubborn": {"type": "boolean"}, "bytes": {"type": "integer"}, "panic": {"type": "boolean"},
+                "fail": {"type": "string"}, "plan": {"type": "string"}}, "additionalProperties": false}});
         serde_json::from_str(&entry.to_string()).unwrap()
     }
 
     fn is_read_only(&self) -> bool {
-        false
+        !self.changes
     }
 
-    async fn plan(&self, arguments: Arguments, _: &CallContext) -> Result<Plan, Failure> {
+    async fn plan(&self, arguments: Arguments, ctx: &CallContext) -> Result<Plan, Failure> {
         let (me, wanted) = (self.clone(), arguments.parse::<Value>()?);
+        if let Some(plan) = wanted["plan"].as_str() {
+            assert!(plan != "panic", "as it was told");
+            if plan == "asks" {
+                ctx.asking();
+            }
+            me.entered.send(ctx.clone()).unwrap();
+            tokio::select! {
+                opened = me.open.acquire() => opened.unwrap().forget(),
+                // It knows no better than any tool that breaks off.
+                () = ctx.cancelled(), if plan != "stubborn" => {
+                    return Err(Failure::new(ErrorCode::Internal, Outcome::Unknown, "broke off"));
+                }
+            }
+        }
         Ok(Plan::new(Action::Nothing, async move |ctx| {
             me.runs.fetch_add(1, Ordering::SeqCst);
             me.entered.send(ctx.clone()).unwrap();
@@ -42,6 +61,11 @@ impl Tool for Door {
             tokio::select! {
                 opened = me.open.acquire() => opened.unwrap().forget(),
                 () = ctx.cancelled(), if wanted["stubborn"] != true => ctx.check()?,
+            }
+            match wanted["fail"].as_str() {
+                Some("not_run") => return Err(Failure::not_run(ErrorCode::NoMatch, "there was nothing to do")),
+                Some(_) => return Err(Failure::completed(ErrorCode::ToolFailed, "done, in vain")),
+                None => {}
             }
             Ok(ToolOutput::text(&"x".repeat(usize::try_from(wanted["bytes"].as_u64().unwrap_or(1)).unwrap())))
         }))
@@ -54,16 +78,29 @@ struct Bench {
     tool: Arc<Registered>,
     door: Door,
     entered: mpsc::UnboundedReceiver<CallContext>,
+    state: Arc<tempfile::TempDir>,
+    capacity: Capacity,
 }
 
 fn bench(running: usize, queued: usize) -> Bench {
-    let clock = ManualClock::shared();
+    bench_on(Arc::new(tempfile::tempdir().unwrap()), ManualClock::shared(), Capacity { running, queued })
+}
+
+/// A process of a foot that keeps its journal in `state`.
+fn bench_on(state: Arc<tempfile::TempDir>, clock: Arc<ManualClock>, capacity: Capacity) -> Bench {
+    bench_with(state, clock, capacity, true)
+}
+
+/// One whose tool changes something or not.
+fn bench_with(state: Arc<tempfile::TempDir>, clock: Arc<ManualClock>, capacity: Capacity, changes: bool) -> Bench {
     let (sender, entered) = mpsc::unbounded_channel();
-    let door = Door { runs: Arc::default(), open: Arc::new(Semaphore::new(0)), entered: sender };
+    let door = Door { runs: Arc::default(), open: Arc::new(Semaphore::new(0)), entered: sender, changes };
     let (set, _) = ToolSet::new(vec![Arc::new(door.clone())], &Permissions::for_tests());
     let tool = set.get("door").unwrap();
-    let calls = Calls::new(Capacity { running, queued }, clock.clone());
-    Bench { calls, clock, tool, door, entered }
+    let instance = InstanceId::parse(&crate::random::id()).unwrap();
+    let (journal, before) = Journal::open(state.path().join("web.journal"), &instance, clock.clone());
+    let calls = Calls::new(capacity, clock.clone(), journal, before);
+    Bench { calls, clock, tool, door, entered, state, capacity }
 }
 
 fn call(id: &str) -> Call {
@@ -116,6 +153,29 @@ impl Bench {
     async fn settle(&mut self) -> Vec<String> {
         let event = self.calls.next().await;
         all_said(&self.calls.settle(event))
+    }
+
+    /// The process is killed, and another one starts.
+    async fn killed(self) -> Self {
+        // What it has said is with the system; the lock of its file goes with it.
+        self.calls.flush().await;
+        let Self { state, clock, capacity, .. } = self;
+        bench_on(state, clock, capacity)
+    }
+
+    async fn runs_one(&mut self, call: Call) -> String {
+        self.start(call).await;
+        self.door.open.add_permits(1);
+        self.settle().await.remove(0)
+    }
+
+    fn acked(&mut self, call: &str) {
+        self.calls.acked(&CallId::parse(call).unwrap());
+    }
+
+    /// What `hello` names, in order: `c: Running`.
+    fn named(&self) -> Vec<String> {
+        self.calls.in_flight().into_iter().map(|known| format!("{}: {:?}", known.call, known.state)).collect()
     }
 
     fn tick_after(&mut self, time: Duration) -> Vec<String> {
@@ -344,7 +404,7 @@ async fn what_waited_through_a_lost_grace_does_not_run() {
     let mut bench = bench(1, 1);
     bench.start(call("running")).await;
     bench.arrive(call("waiting"), 60 * SECOND);
-    bench.calls.drop_queue();
+    bench.calls.drop_waiting();
     bench.door.open.add_permits(2);
     assert_eq!(bench.settle().await, ["running: result"]);
     assert!(bench.calls.is_idle());

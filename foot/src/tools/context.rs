@@ -49,6 +49,8 @@ pub(crate) enum Phase {
     Asking,
     /// The work has begun.
     Working,
+    /// The call was answered before any work began, and none will.
+    Closed,
 }
 
 /// The phase of one call, as the call and whoever watches it see it.
@@ -58,15 +60,30 @@ pub(crate) struct Progression(AtomicU8);
 impl Progression {
     /// Where it is.
     pub(crate) fn phase(&self) -> Phase {
-        match self.0.load(Ordering::Acquire) {
-            0 => Phase::Preparing,
-            1 => Phase::Asking,
-            _ => Phase::Working,
-        }
+        Self::of(self.0.load(Ordering::Acquire))
     }
 
-    fn set(&self, phase: Phase) {
-        self.0.store(phase as u8, Ordering::Release);
+    /// Ends it unless work has begun, for good; says where it was. Whoever answers `not_run` closes first: after that no
+    /// work begins, however late what came before it ends.
+    pub(crate) fn close(&self) -> Phase {
+        self.turn(|phase| (phase != Phase::Working).then_some(Phase::Closed)).unwrap_or_else(|phase| phase)
+    }
+
+    /// Goes on to another phase, if `next` names one; the phase before, either way.
+    fn turn(&self, next: impl Fn(Phase) -> Option<Phase>) -> Result<Phase, Phase> {
+        self.0
+            .fetch_update(Ordering::AcqRel, Ordering::Acquire, |now| next(Self::of(now)).map(|phase| phase as u8))
+            .map(Self::of)
+            .map_err(Self::of)
+    }
+
+    const fn of(value: u8) -> Phase {
+        match value {
+            0 => Phase::Preparing,
+            1 => Phase::Asking,
+            2 => Phase::Working,
+            _ => Phase::Closed,
+        }
     }
 }
 
@@ -111,13 +128,22 @@ impl CallContext {
 
     /// A person is asked from now on: that shows life as long as it takes.
     pub(crate) fn asking(&self) {
-        self.progression.set(Phase::Asking);
+        // Too late is no harm: the work does not begin.
+        let _ = self.progression.turn(|phase| (phase == Phase::Preparing).then_some(Phase::Asking));
     }
 
     /// The work begins: from now on it may have been done.
-    pub(crate) fn working(&self) {
+    ///
+    /// # Errors
+    /// `cancelled`, `not_run`: the call was stopped before. The work must not begin.
+    pub(crate) fn working(&self) -> Result<(), Failure> {
+        if self.cancel.is_cancelled() {
+            self.progression.close();
+        }
         self.activity.touch();
-        self.progression.set(Phase::Working);
+        let begun = self.progression.turn(|phase| (phase != Phase::Closed).then_some(Phase::Working));
+        let stopped = || Failure::not_run(ErrorCode::Cancelled, "the call was stopped before its work began");
+        begun.map(drop).map_err(|_| stopped())
     }
 
     /// Completes when the work must stop.
@@ -194,5 +220,21 @@ mod tests {
         assert!(ctx.check().is_ok());
         cancel.cancel();
         assert_eq!(ctx.check().unwrap_err().code, ErrorCode::Cancelled);
+        assert_eq!(ctx.working().unwrap_err().outcome, Outcome::NotRun);
+    }
+
+    #[test]
+    fn work_begins_or_the_call_is_closed_and_never_both() {
+        let (ctx, ..) = detached();
+        ctx.asking();
+        assert_eq!(ctx.progression().close(), Phase::Asking);
+        assert!(ctx.working().is_err(), "whoever closed it has said that it does not run");
+        ctx.asking();
+        assert_eq!(ctx.progression().phase(), Phase::Closed);
+
+        let (ctx, ..) = detached();
+        ctx.working().unwrap();
+        assert_eq!(ctx.progression().close(), Phase::Working);
+        assert_eq!(ctx.progression().phase(), Phase::Working, "what has begun is not undone by a word");
     }
 }
