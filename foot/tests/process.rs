@@ -1,5 +1,8 @@
 //! The `foot` binary as people and service managers meet it.
 
+#[path = "process/restart.rs"]
+mod restart;
+
 use std::io::Read as _;
 use std::net::TcpListener;
 use std::os::unix::fs::PermissionsExt as _;

@@ -8,6 +8,7 @@ use std::fs::{DirBuilder, File, OpenOptions};
 use std::io::{self, Read as _};
 use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _};
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use rustix::fs::FlockOperation;
 use rustix::io::Errno;
@@ -22,6 +23,10 @@ const JOURNAL: &str = "log";
 const DRAFT: &str = "draft";
 /// The file whose lock is that of the folder.
 const LOCK: &str = "lock";
+/// How often the lock is tried, and how long it is left alone in between: 5 s together. Others hold it for one sync; one
+/// that was stopped meanwhile must not stop us for good.
+const LOCK_TRIES: usize = 2500;
+const LOCK_PAUSE: Duration = Duration::from_millis(2);
 /// Most bytes of a file that are read: far more than one may have.
 const MAX_FILE_BYTES: u64 = 512 * 1024 * 1024;
 
@@ -64,10 +69,10 @@ impl Folder {
         &self.draft
     }
 
-    /// Waits for the lock; makes the folder if need be.
+    /// Waits for the lock, on a thread that may block; makes the folder if need be.
     ///
     /// # Errors
-    /// The folder or its lock cannot be made.
+    /// The folder or its lock cannot be made, or somebody holds it for too long.
     pub(super) fn lock(&self) -> io::Result<FolderLock> {
         let open =
             || OpenOptions::new().write(true).create(true).truncate(false).mode(0o600).open(self.path.join(LOCK));
@@ -81,14 +86,16 @@ impl Folder {
             }
             opened => opened?,
         };
-        loop {
-            match rustix::fs::flock(&file, FlockOperation::LockExclusive) {
+        for _ in 0..LOCK_TRIES {
+            match rustix::fs::flock(&file, FlockOperation::NonBlockingLockExclusive) {
                 Err(Errno::INTR) => {}
+                Err(Errno::WOULDBLOCK) => std::thread::sleep(LOCK_PAUSE),
                 // A file system without locks: two processes of one foot at the same moment are on their own there.
                 Ok(()) | Err(Errno::NOTSUP | Errno::NOLCK | Errno::NOSYS) => return Ok(FolderLock { _file: file }),
                 Err(error) => return Err(error.into()),
             }
         }
+        Err(io::Error::new(io::ErrorKind::TimedOut, "another process of this foot holds the journal and does not end"))
     }
 
     /// Reads what others wrote.

@@ -2,6 +2,7 @@
 //! test moves.
 
 mod disk;
+mod model;
 mod time;
 mod trouble;
 

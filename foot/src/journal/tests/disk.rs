@@ -91,10 +91,11 @@ impl LogFile for TestFile {
         gate = self.faults.moved.wait_while(gate, |gate| gate.closed).unwrap();
         gate.waiting -= 1;
         drop(gate);
+        // No test takes the power away: what was written is there.
         if self.faults.sync_fails.swap(false, Ordering::SeqCst) {
             return Err(io::Error::other("the disk is tired"));
         }
-        self.file.sync()
+        Ok(())
     }
 }
 

@@ -4,10 +4,13 @@ use footbridge_shared::limits::Limits;
 use serde_json::{Value, json};
 
 use super::Foot;
-use super::hub::{HUB_MS, Hub, call};
+use super::hub::{HUB_MS, Hub, call, soon};
 use crate::config::FootConfig;
+use crate::failure::Failure;
+use crate::permissions::{Action, Permissions};
+use crate::tools::{Arguments, CallContext, Plan, Tool, ToolOutput, raw};
 use footbridge_shared::id::Subject;
-use footbridge_shared::message::Share;
+use footbridge_shared::message::{Share, ToolEntry};
 
 #[tokio::test]
 async fn a_call_is_answered_with_its_origin() {
@@ -209,6 +212,48 @@ async fn what_waited_while_the_grace_ran_out_does_not_run() {
     connection.call("next", "echo", &json!({})).await;
     let (said, result) = connection.answer().await;
     assert_eq!((said.as_str(), &result["structured"]["run"]), ("next: result", &json!(2)));
+}
+
+/// Changes something until it is told to stop, and says that it was.
+struct Endless(tokio::sync::mpsc::UnboundedSender<()>);
+
+#[async_trait::async_trait]
+impl Tool for Endless {
+    fn entry(&self) -> ToolEntry {
+        ToolEntry::new("endless", "", raw(&json!({"type": "object"})))
+    }
+
+    fn is_read_only(&self) -> bool {
+        false
+    }
+
+    async fn plan(&self, _: Arguments, _: &CallContext) -> Result<Plan, Failure> {
+        let stopped = self.0.clone();
+        Ok(Plan::new(Action::Nothing, async move |ctx| {
+            ctx.cancelled().await;
+            stopped.send(()).unwrap();
+            ctx.check().map(|()| ToolOutput::text(""))
+        }))
+    }
+}
+
+#[tokio::test]
+async fn work_is_ended_at_its_deadline_while_the_hub_is_away() {
+    let hub = Hub::new().await;
+    let foot = Foot::start(&hub);
+    let (sender, mut stopped) = tokio::sync::mpsc::unbounded_channel();
+    foot.tools.replace(vec![std::sync::Arc::new(Endless(sender))], &Permissions::for_tests());
+    let (mut connection, _) = hub.welcome(&json!({})).await;
+    let mut message = call("c", "endless", &json!({}));
+    message["deadlineMs"] = json!(400);
+    connection.say(&message).await;
+    connection.say(&json!({"type": "ping", "sentMs": 1})).await;
+    connection.hear("pong").await;
+    drop(connection);
+    soon(stopped.recv()).await.expect("nobody but the foot itself can have ended it");
+    let (mut connection, hello) = hub.welcome(&json!({"resumed": true})).await;
+    assert_eq!(hello["inFlight"][0]["call"], "c");
+    assert_eq!(connection.answer().await.0, "c: deadline_exceeded unknown");
 }
 
 #[tokio::test]
