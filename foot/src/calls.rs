@@ -5,13 +5,14 @@
 
 mod kept;
 mod live;
+mod refusal;
 
 use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
 use std::time::Duration;
 
 use footbridge_shared::id::CallId;
-use footbridge_shared::limits::{BUSY_RETRY_AFTER_MS, MAX_FRAME_BYTES};
+use footbridge_shared::limits::MAX_FRAME_BYTES;
 use footbridge_shared::message::{Call, CallResult, Cancel, FootToHub, InFlight, InFlightState, Progress};
 use footbridge_shared::{ErrorCode, Outcome};
 use tokio::sync::mpsc;
@@ -25,6 +26,8 @@ use crate::tools::{Registered, ToolOutput};
 use kept::{Done, Kept};
 pub(crate) use live::End;
 use live::{Live, Stage, Stop};
+pub(crate) use refusal::refusal;
+use refusal::{busy, differ, id_conflict};
 
 /// Signs of life that wait to be told.
 const PROGRESS_QUEUE: usize = 256;
@@ -377,23 +380,6 @@ async fn bounded(work: impl Future<Output = End>) -> End {
         }
         end => end,
     }
-}
-
-/// The answer to a call that did not run.
-pub(crate) fn refusal(call: &Call, failure: Failure) -> Frame {
-    Frame::new(&failure.into_message(call.call.clone(), call.origin.clone()).into())
-}
-
-fn differ(known: Option<&str>, new: Option<&str>) -> bool {
-    matches!((known, new), (Some(known), Some(new)) if known != new)
-}
-
-fn id_conflict() -> Failure {
-    Failure::not_run(ErrorCode::IdConflict, "the same call id came before, with another tool or other arguments")
-}
-
-fn busy() -> Failure {
-    Failure::not_run(ErrorCode::FootBusy, "this foot runs as many calls as it may").retry_after_ms(BUSY_RETRY_AFTER_MS)
 }
 
 #[cfg(test)]

@@ -9,6 +9,7 @@ use crate::clock::{Clock as _, ManualClock};
 use crate::permissions::{Action, Permissions};
 use crate::tools::{Arguments, CallContext, Plan, Tool, ToolSet};
 use footbridge_shared::id::InstanceId;
+use footbridge_shared::limits::BUSY_RETRY_AFTER_MS;
 use footbridge_shared::message::ToolEntry;
 use serde_json::{Value, json};
 use std::sync::atomic::{AtomicU64, Ordering};

@@ -7,12 +7,13 @@ use footbridge_shared::Outcome;
 use footbridge_shared::id::CallId;
 use serde::{Deserialize, Serialize};
 
+use super::KEYED_FOR;
 use super::record::Record;
 use crate::clock::{Clock, millis};
 
-/// Longest time that an entry is believed to matter still when its file is read: one day and the hour on top, and another
-/// hour for work that was to run as long. A time of day that jumped back would let it live for years.
-const MAX_LEFT: Duration = Duration::from_secs(26 * 60 * 60);
+/// Longest time that the time of day is believed to leave to an entry whose file is read: that of a key, and an hour for
+/// work that is to end yet. A time of day that jumped back would let it live for years.
+const MAX_LEFT: Duration = KEYED_FOR.saturating_add(Duration::from_secs(60 * 60));
 
 /// A moment on two clocks: milliseconds since 1970, which somebody may set, and milliseconds of this run of the machine.
 ///

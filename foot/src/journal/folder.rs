@@ -36,7 +36,7 @@ pub(super) struct Folder {
     path: PathBuf,
     own: PathBuf,
     draft: PathBuf,
-    /// Files of another version that were complained of.
+    /// Files of another version. They are complained of once, and not read again.
     strange: Vec<PathBuf>,
 }
 
@@ -111,7 +111,7 @@ impl Folder {
                 // It is made under the lock that we hold: whoever made this one is gone.
                 std::fs::remove_file(&path)?;
             }
-            if ending == Some(JOURNAL) && path != self.own {
+            if ending == Some(JOURNAL) && path != self.own && !self.strange.contains(&path) {
                 self.take(path, &mut others, clock)?;
             }
         }
@@ -127,10 +127,8 @@ impl Folder {
         let contents = match read(&bytes) {
             Ok(contents) => contents,
             Err(other @ OtherVersion) => {
-                if !self.strange.contains(&path) {
-                    tracing::warn!(path = %path.display(), %other, "left alone; its calls are not remembered");
-                    self.strange.push(path);
-                }
+                tracing::warn!(path = %path.display(), %other, "left alone; its calls are not remembered");
+                self.strange.push(path);
                 return Ok(());
             }
         };

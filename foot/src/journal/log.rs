@@ -4,7 +4,7 @@ use std::io;
 
 use super::disk::{Disk, LogFile};
 use super::folder::{Folder, FolderLock};
-use super::record::{FRAME_BYTES, Framer, HEAD_BYTES, MAX_RECORD_BYTES, Record, SALT_BYTES, TooLong};
+use super::record::{FRAME_BYTES, Framer, MAX_RECORD_BYTES, Record, SALT_BYTES, TooLong};
 use crate::random;
 
 /// The file is allocated in steps of this many bytes.
@@ -68,7 +68,6 @@ impl Log {
             framer.add(&record, 0, &mut bytes).map_err(|TooLong| io::Error::other(TooLong))?;
             count += 1;
         }
-        debug_assert!(bytes.len() as u64 >= HEAD_BYTES, "there is a head");
         let end = bytes.len() as u64;
         let allocated = (end + spare).next_multiple_of(ALLOCATE_BYTES);
         file.allocate(allocated)?;
