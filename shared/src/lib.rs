@@ -8,6 +8,7 @@ pub mod id;
 pub mod limits;
 pub mod message;
 pub mod part;
+pub mod parts;
 pub mod proof;
 pub mod text;
 pub mod version;

@@ -10,8 +10,28 @@ pub const MAX_FRAME_BYTES: usize = 64 * 1024;
 pub const MAX_SOCKET_MESSAGE_BYTES: usize = 1024 * 1024;
 /// Malformed frames after which a connection is closed with 4400.
 pub const MAX_BAD_FRAMES: u32 = 3;
-/// Largest assembled result, in bytes.
+/// Largest result, in bytes of JSON: content, structured result and `meta` together.
 pub const MAX_RESULT_BYTES: usize = 16 * 1024 * 1024;
+/// Room for a message's other fields beside its payload, in bytes.
+pub const MAX_ENVELOPE_BYTES: usize = 64 * 1024;
+/// Largest message that is put together from parts, in bytes of JSON.
+pub const MAX_MESSAGE_BYTES: usize = MAX_RESULT_BYTES + MAX_ENVELOPE_BYTES;
+/// Largest `tools` message, in bytes of JSON: one tool with the largest schema and all its texts.
+pub const MAX_TOOLS_MESSAGE_BYTES: usize = 1024 * 1024;
+/// One part frame, header included, in bytes: little enough for others to pass between two of them.
+pub const PART_FRAME_BYTES: usize = 32 * 1024;
+/// Text frames from this size on are bulk, in bytes.
+pub const BULK_BYTES: usize = 8 * 1024;
+/// Most bulk on one connection that its receiver has not returned, in bytes. See [`crate::parts`].
+pub const BULK_WINDOW_BYTES: usize = 128 * 1024;
+/// What a receiver may owe before it must return it, in bytes.
+pub const CREDIT_GROUP_BYTES: usize = 32 * 1024;
+/// Room that a message in parts takes at a time while it grows, in bytes.
+pub const PARTS_STEP_BYTES: usize = 256 * 1024;
+/// Room for unfinished messages of one foot in its hub, or of the hub in a foot, in bytes. The oldest may exceed it.
+pub const FOOT_PARTS_BYTES: usize = 32 * 1024 * 1024;
+/// Room for unfinished messages of all feet of a hub, in bytes. One may exceed it.
+pub const HUB_PARTS_BYTES: usize = 256 * 1024 * 1024;
 /// Largest input schema of one tool, in bytes of JSON.
 pub const MAX_SCHEMA_BYTES: usize = 256 * 1024;
 /// Longest description of one tool, in characters after cleaning.
@@ -70,7 +90,7 @@ pub const CLOSE_TRY_LATER: u16 = 1013;
 pub struct Limits {
     /// Largest text frame, in bytes.
     pub frame_bytes: u64,
-    /// Largest result, in bytes; until parts exist a result must also fit a frame.
+    /// Largest result, in bytes of JSON. One that does not fit a text frame goes in parts.
     pub result_bytes: u64,
     /// Time between heartbeats, in milliseconds.
     pub heartbeat_ms: u64,

@@ -1,11 +1,14 @@
 //! The messages of `footbridge.v1`. The direction is in the name of the enum.
 //!
-//! Every text frame is one JSON object with a `type`. [`FootToHub::decode`] and [`HubToFoot::decode`] read the type first
+//! Every message is one JSON object with a `type`: a text frame, or what the parts of a longer one add up to
+//! ([`crate::parts`]). [`FootToHub::decode`] and [`HubToFoot::decode`] read the type first
 //! and then the same bytes into that type's struct, because payloads are [`RawValue`]s, which derived tagging cannot hold:
 //! neither side parses a payload that it only passes on.
 
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
+
+use crate::id::CallId;
 
 /// Declares a wire struct: camelCase, unknown fields ignored, so that a newer peer can say more.
 macro_rules! wire {
@@ -52,7 +55,7 @@ struct TypeOnly<'a> {
     kind: std::borrow::Cow<'a, str>,
 }
 
-/// The type of a frame whose first field it is, as this build writes them. Saves a walk over the payload.
+/// The type of a message whose first field it is, as this build writes them. Saves a walk over the payload.
 fn leading_type(frame: &str) -> Option<&str> {
     let (kind, _) = frame.strip_prefix(r#"{"type":""#)?.split_once('"')?;
     (!kind.contains('\\')).then_some(kind)
@@ -81,14 +84,22 @@ macro_rules! direction {
                 match self { $(Self::$variant(_) => $text,)* Self::Unknown(kind) => kind }
             }
 
-            /// Reads one frame.
+            /// Reads one text frame.
             ///
             /// # Errors
-            /// [`DecodeError`] for a frame that is too large, is no JSON, has no `type` or not its type's fields.
-            pub fn decode(frame: &str) -> Result<Self, DecodeError> {
+            /// As [`Self::decode`], and [`DecodeError::TooLarge`]: a message of this size comes in parts.
+            pub fn decode_frame(frame: &str) -> Result<Self, DecodeError> {
                 if frame.len() > crate::limits::MAX_FRAME_BYTES {
                     return Err(DecodeError::TooLarge(frame.len()));
                 }
+                Self::decode(frame)
+            }
+
+            /// Reads one message, however it came.
+            ///
+            /// # Errors
+            /// [`DecodeError`] for a text that is no JSON, has no `type` or not its type's fields.
+            pub fn decode(frame: &str) -> Result<Self, DecodeError> {
                 if let Some(kind) = leading_type(frame)
                     && let Some(message) = Self::decode_as(kind, frame)?
                 {
@@ -109,7 +120,7 @@ macro_rules! direction {
                 })
             }
 
-            /// Writes one frame. It may be larger than a frame may be: the sender checks.
+            /// Writes the message. It may be larger than a frame may be: then it goes in parts.
             pub fn encode(&self) -> String {
                 #[derive(Serialize)]
                 struct Tagged<'a, T> { #[serde(rename = "type")] kind: &'a str, #[serde(flatten)] body: &'a T }
@@ -167,6 +178,55 @@ direction! {
         Credit(Credit) = "credit",
         PartsFrom(PartsFrom) = "partsFrom",
         Error(WireError) = "error",
+    }
+}
+
+impl FootToHub {
+    /// The call that it is about.
+    pub fn call(&self) -> Option<&CallId> {
+        Some(match self {
+            Self::Progress(message) => &message.call,
+            Self::Output(message) => &message.call,
+            Self::Result(message) => &message.call,
+            Self::Failure(message) => &message.call,
+            Self::Upcall(message) => &message.call,
+            Self::UpcallCancel(message) => &message.call,
+            Self::Response(message) => &message.call,
+            Self::Credit(message) => &message.call,
+            Self::PartsFrom(message) => &message.call,
+            Self::Hello(_)
+            | Self::Tools(_)
+            | Self::Notify(_)
+            | Self::Bye(_)
+            | Self::Ping(_)
+            | Self::Pong(_)
+            | Self::Error(_)
+            | Self::Unknown(_) => return None,
+        })
+    }
+}
+
+impl HubToFoot {
+    /// The call that it is about.
+    pub fn call(&self) -> Option<&CallId> {
+        Some(match self {
+            Self::Call(message) => &message.call,
+            Self::Request(message) => &message.call,
+            Self::Cancel(message) => &message.call,
+            Self::Ack(message) => &message.call,
+            Self::UpcallResult(message) => &message.call,
+            Self::Credit(message) => &message.call,
+            Self::PartsFrom(message) => &message.call,
+            Self::Challenge(_)
+            | Self::Welcome(_)
+            | Self::ToolsAck(_)
+            | Self::Draining(_)
+            | Self::Superseded(_)
+            | Self::Ping(_)
+            | Self::Pong(_)
+            | Self::Error(_)
+            | Self::Unknown(_) => return None,
+        })
     }
 }
 

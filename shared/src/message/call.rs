@@ -165,17 +165,21 @@ wire! {
         retry_after_ms: Option<u64>,
     }
 
-    /// More bytes may be sent for a call.
+    /// Bulk was taken in: its sender may send as much again. See [`crate::parts`].
     struct Credit {
-        /// The call.
+        /// The call whose bulk it was, or the id of a message in parts that belongs to no call.
         call: CallId,
-        /// How many more bytes.
+        /// How many bytes are returned: of whole frames, headers included.
         bytes: u64,
+        /// There is no room for more of this message: its sender waits with it, and with nothing else, for a
+        /// [`PartsFrom`].
+        #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+        hold: bool,
     }
 
-    /// Asks for the parts of a message from a sequence number on.
+    /// Asks for the parts of a message from a sequence number on: after a resume, after a gap, or when there is room again.
     struct PartsFrom {
-        /// The call.
+        /// The call, or the id of a message in parts that belongs to no call.
         call: CallId,
         /// First wanted part.
         seq: u32,

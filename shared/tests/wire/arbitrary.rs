@@ -108,7 +108,7 @@ build!(notify -> Notify { server: text(), method: text(), params: raw() });
 build!(bye -> Bye { reason: text() });
 build!(ping -> Ping { sent_ms: any::<u64>() });
 build!(pong -> Pong { echo_ms: any::<u64>(), sent_ms: any::<u64>() });
-build!(credit -> Credit { call: call_id(), bytes: any::<u64>() });
+build!(credit -> Credit { call: call_id(), bytes: any::<u64>(), hold: any::<bool>() });
 build!(parts_from -> PartsFrom { call: call_id(), seq: any::<u32>() });
 build!(error -> WireError { code: code(), message: text() });
 build!(challenge -> Challenge { nonce: text() });

@@ -12,14 +12,13 @@ macro_rules! check {
     ($direction:ty, $message:expr) => {{
         let frame = $message.encode();
         if frame.len() > MAX_FRAME_BYTES {
-            prop_assert!(matches!(<$direction>::decode(&frame), Err(DecodeError::TooLarge(_))));
-        } else {
-            let read = <$direction>::decode(&frame);
-            prop_assert!(read.is_ok(), "{read:?}");
-            let read = read.unwrap();
-            prop_assert_eq!(format!("{:?}", read), format!("{:?}", $message));
-            prop_assert_eq!(read.encode(), frame);
+            prop_assert!(matches!(<$direction>::decode_frame(&frame), Err(DecodeError::TooLarge(_))));
         }
+        let read = <$direction>::decode(&frame);
+        prop_assert!(read.is_ok(), "{read:?}");
+        let read = read.unwrap();
+        prop_assert_eq!(format!("{:?}", read), format!("{:?}", $message));
+        prop_assert_eq!(read.encode(), frame);
     }};
 }
 

@@ -59,8 +59,9 @@ fn a_frame_has_a_largest_size() {
         let empty = r#"{"type":"bye","reason":""}"#;
         format!(r#"{{"type":"bye","reason":"{}"}}"#, "x".repeat(bytes - empty.len()))
     };
-    assert!(FootToHub::decode(&frame(MAX_FRAME_BYTES)).is_ok());
-    assert!(matches!(FootToHub::decode(&frame(MAX_FRAME_BYTES + 1)), Err(DecodeError::TooLarge(_))));
+    assert!(FootToHub::decode_frame(&frame(MAX_FRAME_BYTES)).is_ok());
+    assert!(matches!(FootToHub::decode_frame(&frame(MAX_FRAME_BYTES + 1)), Err(DecodeError::TooLarge(_))));
+    assert!(FootToHub::decode(&frame(MAX_FRAME_BYTES + 1)).is_ok(), "from parts");
 }
 
 #[test]
