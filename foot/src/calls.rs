@@ -12,7 +12,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use footbridge_shared::id::CallId;
-use footbridge_shared::limits::MAX_FRAME_BYTES;
+use footbridge_shared::limits::{MAX_MESSAGE_BYTES, MAX_RESULT_BYTES};
 use footbridge_shared::message::{Call, CallResult, Cancel, FootToHub, InFlight, InFlightState, Progress};
 use footbridge_shared::{ErrorCode, Outcome};
 use tokio::sync::mpsc;
@@ -69,7 +69,7 @@ pub(crate) enum Event {
 pub(crate) struct Calls {
     capacity: Capacity,
     clock: SharedClock,
-    frame_bytes: usize,
+    message_bytes: usize,
     live: HashMap<CallId, Live>,
     queue: VecDeque<CallId>,
     tasks: JoinSet<End>,
@@ -91,7 +91,7 @@ impl Calls {
         Self {
             capacity,
             clock,
-            frame_bytes: MAX_FRAME_BYTES,
+            message_bytes: MAX_MESSAGE_BYTES,
             live: HashMap::new(),
             queue: VecDeque::new(),
             tasks: JoinSet::new(),
@@ -103,9 +103,9 @@ impl Calls {
         }
     }
 
-    /// What the hub accepts in one frame.
-    pub(crate) fn set_frame_bytes(&mut self, bytes: usize) {
-        self.frame_bytes = bytes.min(MAX_FRAME_BYTES);
+    /// What the hub accepts as one message.
+    pub(crate) fn set_message_bytes(&mut self, bytes: usize) {
+        self.message_bytes = bytes.min(MAX_MESSAGE_BYTES);
     }
 
     /// Whether a call was here before. Ask first: a call that is known is never run again.
@@ -123,7 +123,7 @@ impl Calls {
             if differ(done.digest.as_deref(), call.digest.as_deref()) {
                 return Known::Answered(refusal(call, id_conflict()));
             }
-            return Known::Answered(done.answer_to(call, self.frame_bytes));
+            return Known::Answered(done.answer_to(call, self.message_bytes));
         }
         if self.kept.was_cancelled(&call.call, now) {
             let failure = Failure::not_run(ErrorCode::Cancelled, "the call was cancelled before it started");
@@ -160,7 +160,7 @@ impl Calls {
     pub(crate) fn cancel(&mut self, cancel: &Cancel) -> Option<Frame> {
         let now = self.clock.boot();
         if let Some(done) = self.kept.get_mut(&cancel.call) {
-            return Some(done.answer(&cancel.call, self.frame_bytes));
+            return Some(done.answer(&cancel.call, self.message_bytes));
         }
         if !self.live.contains_key(&cancel.call) {
             // The cancel overtook its call. Should that come yet, it does not run.
@@ -232,7 +232,7 @@ impl Calls {
         let answer = if differ(entry.digest.as_deref(), live.digest.as_deref()) {
             Frame::new(&id_conflict().into_message(call.clone(), live.origin.clone()).into())
         } else {
-            Done::before(Entry { origin: live.origin.clone(), ..entry.clone() }).answer(&call, self.frame_bytes)
+            Done::before(Entry { origin: live.origin.clone(), ..entry.clone() }).answer(&call, self.message_bytes)
         };
         self.kept.keep_before(call, Done::before(entry));
         answer
@@ -255,7 +255,7 @@ impl Calls {
         if let Some(ticket) = live.began() {
             self.journal.ended(call.clone(), ticket, outcome, done.forget_at);
         }
-        let frame = done.answer(call, self.frame_bytes);
+        let frame = done.answer(call, self.message_bytes);
         // A call that did not run may be sent again, and then runs: there is nothing to remember.
         if outcome != Outcome::NotRun {
             self.kept.keep(call.clone(), done, frame.text.len());
@@ -354,7 +354,7 @@ impl Calls {
 
     /// The answers that the hub has not acknowledged, oldest first.
     pub(crate) fn unacked(&mut self) -> Vec<Frame> {
-        self.kept.unacked(self.frame_bytes)
+        self.kept.unacked(self.message_bytes)
     }
 
     fn start_queued(&mut self) {
@@ -372,10 +372,10 @@ impl Calls {
     }
 }
 
-/// A result that fits no frame is refused where it is made.
+/// A result that is larger than any may be is refused where it is made.
 async fn bounded(work: impl Future<Output = End>) -> End {
     match work.await {
-        End::Here(Ok(output)) if output.wire_bytes() > MAX_FRAME_BYTES => {
+        End::Here(Ok(output)) if output.wire_bytes() > MAX_RESULT_BYTES => {
             End::Here(Err(too_large(output.wire_bytes())))
         }
         end => end,

@@ -187,7 +187,7 @@ async fn expect<T>(
                 Some(Err(broken)) if error.is_none() => return Err(Ended::lost(broken.to_string())),
                 Some(Err(_)) | None => return Err(Ended::closed(None, error.as_ref(), name)),
             };
-            match HubToFoot::decode(&text) {
+            match HubToFoot::decode_frame(&text) {
                 Err(malformed) => return Err(Ended::lost(format!("the hub does not speak our protocol: {malformed}"))),
                 Ok(HubToFoot::Error(said)) => error = Some(said),
                 Ok(HubToFoot::Superseded(_)) => return Err(Ended::Superseded),

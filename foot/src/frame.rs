@@ -1,13 +1,12 @@
 //! Messages as they go over the wire, and which goes first.
 
 use footbridge_shared::ErrorCode;
-use footbridge_shared::limits::MAX_FRAME_BYTES;
+use footbridge_shared::limits::{BULK_BYTES, MAX_RESULT_BYTES};
 use footbridge_shared::message::FootToHub;
+use footbridge_shared::parts::Flow;
 
 use crate::failure::Failure;
-
-/// Frames from this size on wait for smaller ones, in bytes.
-const BULK_BYTES: usize = 8 * 1024;
+use crate::random;
 
 /// Who goes first, in order.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -16,8 +15,8 @@ pub(crate) enum Lane {
     Control,
     /// Small messages.
     Small,
-    /// Large ones.
-    Bulk,
+    /// Large ones, in turns; `None`: those of no call, one after the other.
+    Bulk(Option<Flow>),
 }
 
 /// One encoded message.
@@ -33,16 +32,22 @@ impl Frame {
     pub(crate) fn new(message: &FootToHub) -> Self {
         let text = message.encode();
         let lane = match message {
-            FootToHub::Ping(_) | FootToHub::Pong(_) | FootToHub::Error(_) => Lane::Control,
+            FootToHub::Ping(_)
+            | FootToHub::Pong(_)
+            | FootToHub::Error(_)
+            | FootToHub::Credit(_)
+            | FootToHub::PartsFrom(_) => Lane::Control,
+            // A change of tools must not overtake the one before it.
+            FootToHub::Tools(_) => Lane::Bulk(None),
             _ if text.len() < BULK_BYTES => Lane::Small,
-            _ => Lane::Bulk,
+            _ => Lane::Bulk(message.call().map(|call| Flow::of(call, random::bytes))),
         };
         Self { lane, text, courtesy: matches!(message, FootToHub::Progress(_) | FootToHub::Output(_)) }
     }
 }
 
-/// The failure that stands for a result which no frame can hold.
+/// The failure that stands for a result which is larger than any may be.
 pub(crate) fn too_large(bytes: usize) -> Failure {
-    let message = format!("the result has about {bytes} bytes, the limit is {MAX_FRAME_BYTES}");
+    let message = format!("the result has about {bytes} bytes, the limit is {MAX_RESULT_BYTES}");
     Failure::completed(ErrorCode::ResultTooLarge, message).hint("ask for less: fewer lines, a narrower search, a page")
 }

@@ -3,6 +3,7 @@
 mod heartbeat;
 mod link;
 mod outbox;
+mod parts;
 mod probe;
 mod wire;
 
@@ -26,6 +27,7 @@ use crate::journal::Journal;
 use crate::random;
 use crate::tools::{Announcer, ToolSet};
 use link::{Left, Link};
+use parts::Unfinished;
 pub(crate) use probe::{Probe, probe};
 
 /// Bytes of `hello` that the calls in flight may take. Those that do not fit are sent again by the hub and answered from
@@ -40,6 +42,8 @@ pub(crate) struct Session {
     tools: Arc<ToolSet>,
     announcer: Announcer,
     calls: Calls,
+    /// Messages of the hub that are here in part.
+    unfinished: Unfinished,
     clock: SharedClock,
     dialer: Arc<Dialer>,
     /// The folder that it works in.
@@ -74,6 +78,7 @@ impl Session {
             tools,
             announcer: Announcer::default(),
             calls,
+            unfinished: Unfinished::default(),
             clock,
             dialer,
             cwd,
@@ -156,6 +161,7 @@ impl Session {
         if self.resume.replace(welcome.session.clone()).is_some() && !welcome.resumed {
             // Nobody waits any more for what has not started.
             self.calls.drop_waiting();
+            self.unfinished.clear();
         }
         self.grace = Duration::from_millis(welcome.limits.resume_grace_ms);
         self.away_since = None;
@@ -176,6 +182,7 @@ impl Session {
                     let now = self.clock.boot();
                     if self.away_since.is_some_and(|since| now.saturating_sub(since) > self.grace) {
                         self.calls.drop_waiting();
+                        self.unfinished.clear();
                     }
                 }
             }

@@ -69,12 +69,12 @@ impl Done {
     }
 
     /// The terminal message, or that there is none any more. A result that does not fit turns into a failure.
-    pub(super) fn answer(&mut self, call: &CallId, frame_bytes: usize) -> Frame {
+    pub(super) fn answer(&mut self, call: &CallId, message_bytes: usize) -> Frame {
         let Some(message) = &self.message else {
             return Frame::new(&self.gone().into_message(call.clone(), self.origin.clone()).into());
         };
         let frame = Frame::new(message);
-        if frame.text.len() <= frame_bytes {
+        if frame.text.len() <= message_bytes {
             return frame;
         }
         let origin = match message {
@@ -89,14 +89,14 @@ impl Done {
     }
 
     /// The same for a call that came again: its answer goes where this one comes from.
-    pub(super) fn answer_to(&mut self, call: &Call, frame_bytes: usize) -> Frame {
+    pub(super) fn answer_to(&mut self, call: &Call, message_bytes: usize) -> Frame {
         self.origin.clone_from(&call.origin);
         match &mut self.message {
             Some(FootToHub::Result(result)) => result.origin.clone_from(&call.origin),
             Some(FootToHub::Failure(failure)) => failure.origin.clone_from(&call.origin),
             _ => {}
         }
-        self.answer(&call.call, frame_bytes)
+        self.answer(&call.call, message_bytes)
     }
 
     /// There is no answer any more, or there never was one.
@@ -228,10 +228,10 @@ impl Kept {
         with(|done| done.message.is_some()).chain(with(|done| done.message.is_none() && done.keyed && !done.acked))
     }
 
-    pub(super) fn unacked(&mut self, frame_bytes: usize) -> Vec<Frame> {
+    pub(super) fn unacked(&mut self, message_bytes: usize) -> Vec<Frame> {
         let mut waiting: Vec<(&CallId, &mut Done)> =
             self.done.iter_mut().filter(|(_, done)| done.message.is_some()).collect();
         waiting.sort_by_key(|(_, done)| done.sequence);
-        waiting.into_iter().map(|(call, done)| done.answer(call, frame_bytes)).collect()
+        waiting.into_iter().map(|(call, done)| done.answer(call, message_bytes)).collect()
     }
 }

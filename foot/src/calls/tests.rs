@@ -361,20 +361,20 @@ async fn a_full_foot_says_so_and_when_to_come_again() {
 }
 
 #[tokio::test]
-async fn a_result_that_fits_no_frame_is_a_failure_of_a_call_that_ran() {
+async fn a_result_beyond_the_limit_is_a_failure_of_a_call_that_ran() {
     let mut bench = bench(1, 0);
     bench.door.open.add_permits(3);
     for (id, bytes, expected) in [
-        ("fits", MAX_FRAME_BYTES - 500, "fits: result"),
-        ("edge", MAX_FRAME_BYTES - 60, "edge: result_too_large completed"),
-        ("huge", 3 * MAX_FRAME_BYTES, "huge: result_too_large completed"),
+        ("fits", MAX_RESULT_BYTES - 500, "fits: result"),
+        ("edge", MAX_RESULT_BYTES - 10, "edge: result_too_large completed"),
+        ("huge", 2 * MAX_RESULT_BYTES, "huge: result_too_large completed"),
     ] {
         bench.start(with(id, &json!({"bytes": bytes}))).await;
         assert_eq!(bench.settle().await, [expected]);
     }
     assert_eq!(bench.arrive(call("edge"), SECOND).unwrap(), "edge: result_too_large completed");
     // Another hub may accept less.
-    bench.calls.set_frame_bytes(2_000);
+    bench.calls.set_message_bytes(2_000);
     assert_eq!(all_said(&bench.calls.unacked())[0], "fits: result_too_large completed");
 }
 

@@ -4,11 +4,14 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use footbridge_shared::ErrorCode;
-use footbridge_shared::id::Subject;
-use footbridge_shared::limits::{CLOSE_BAD_FRAMES, MAX_BAD_FRAMES, MAX_FRAME_BYTES};
+use footbridge_shared::id::{CallId, Subject};
+use footbridge_shared::limits::{
+    BULK_BYTES, CLOSE_BAD_FRAMES, MAX_BAD_FRAMES, MAX_ENVELOPE_BYTES, MAX_FRAME_BYTES, MAX_RESULT_BYTES,
+};
 use footbridge_shared::message::{
     Bye, Call, FootToHub, HubToFoot, Ping, Pong, Request, Response, ToolsAck, Welcome, WireError,
 };
+use footbridge_shared::part::Part;
 use serde_json::json;
 use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
@@ -20,14 +23,18 @@ use crate::calls::{Known, refusal};
 use crate::clock::{HubClock, millis};
 use crate::connection::{Ended, Socket};
 use crate::failure::{Failure, shown};
-use crate::frame::{Frame, Lane};
+use crate::frame::Frame;
 use crate::random;
 use crate::tools::{Registered, Snapshot, raw};
+
+mod incoming;
 
 /// Close code of a clean leave.
 pub(super) const CLOSE_NORMAL: u16 = 1000;
 /// Smallest frame that a hub can restrict us to, in bytes: a failure fits.
 const MIN_FRAME_BYTES: usize = 4 * 1024;
+/// How long results may take to leave once there are no more to come.
+const DRAIN_TIMEOUT: Duration = Duration::from_secs(5);
 /// JSON-RPC: there is no such method.
 const METHOD_NOT_FOUND: i32 = -32601;
 
@@ -46,6 +53,7 @@ pub(super) struct Link<'a> {
     tools: watch::Receiver<Snapshot>,
     owner: Subject,
     frame_bytes: usize,
+    result_bytes: usize,
     heartbeat: Heartbeat,
     hub_clock: HubClock,
     bad_frames: u32,
@@ -67,6 +75,7 @@ impl<'a> Link<'a> {
             wire: Wire::new(socket),
             owner: welcome.owner,
             frame_bytes: limit.clamp(MIN_FRAME_BYTES, MAX_FRAME_BYTES),
+            result_bytes: usize::try_from(welcome.limits.result_bytes).unwrap_or(MAX_RESULT_BYTES),
             hub_clock: HubClock::default(),
             bad_frames: 0,
             unknown_frames: 0,
@@ -78,8 +87,12 @@ impl<'a> Link<'a> {
 
     /// Serves until the connection ends.
     pub(super) async fn serve(mut self, shutdown: &CancellationToken) -> Left {
+        for wanted in self.session.unfinished.rejoin() {
+            self.push(&wanted.into());
+        }
         self.session.announcer.restart();
-        self.session.calls.set_frame_bytes(self.frame_bytes);
+        self.session.calls.set_message_bytes(self.result_bytes.saturating_add(MAX_ENVELOPE_BYTES));
+        self.wire.set_frame_bytes(self.frame_bytes);
         self.announce();
         // What the hub has not acknowledged: a connection may have ended between result and `ack`.
         let unacked = self.session.calls.unacked();
@@ -143,14 +156,17 @@ impl<'a> Link<'a> {
         match incoming {
             Incoming::Text(text) => {
                 self.heartbeat.heard(self.session.clock.boot());
-                match HubToFoot::decode(&text) {
-                    Ok(message) => self.handle(message),
+                match HubToFoot::decode_frame(&text) {
+                    Ok(message) => self.heard(message, text.len()),
                     Err(error) => self.bad_frame(&error.to_string()),
                 }
             }
-            Incoming::Binary(bytes) => {
+            Incoming::Binary(frame) => {
                 self.heartbeat.heard(self.session.clock.boot());
-                self.bad_frame(&format!("a binary frame of {bytes} bytes that belongs to nothing"))
+                match Part::decode(&frame) {
+                    Ok(part) => self.take_part(&part, frame.len()),
+                    Err(error) => self.bad_frame(&error.to_string()),
+                }
             }
             Incoming::Life => {
                 self.heartbeat.heard(self.session.clock.boot());
@@ -162,6 +178,19 @@ impl<'a> Link<'a> {
         }
     }
 
+    /// Takes a message that came in one text frame, and returns it if it is bulk.
+    fn heard(&mut self, message: HubToFoot, bytes: usize) -> Option<Ended> {
+        if !matches!(message, HubToFoot::PartsFrom(_)) {
+            self.wire.open();
+        }
+        if bytes >= BULK_BYTES
+            && let Some(id) = message.call().and_then(CallId::to_bytes)
+        {
+            self.wire.took(id, bytes);
+        }
+        self.handle(message)
+    }
+
     fn handle(&mut self, message: HubToFoot) -> Option<Ended> {
         let now = self.session.clock.boot();
         self.complaint = None;
@@ -171,8 +200,14 @@ impl<'a> Link<'a> {
                 tracing::debug!(call = %cancel.call, reason = shown(&cancel.reason), "cancel");
                 let answer = self.session.calls.cancel(&cancel);
                 self.push_all(answer);
+                self.forget_parts(&cancel.call);
             }
-            HubToFoot::Ack(ack) => self.session.calls.acked(&ack.call),
+            HubToFoot::Ack(ack) => {
+                self.session.calls.acked(&ack.call);
+                self.wire.settled(&ack.call);
+            }
+            HubToFoot::Credit(credit) => self.wire.credit(&credit),
+            HubToFoot::PartsFrom(wanted) => self.wire.parts_from(&wanted),
             HubToFoot::Ping(ping) => self.push(&Pong { echo_ms: ping.sent_ms, sent_ms: millis(now) }.into()),
             HubToFoot::Pong(pong) => self.hub_clock.heard(pong.echo_ms, pong.sent_ms, now),
             HubToFoot::ToolsAck(ack) => report(&ack),
@@ -193,11 +228,9 @@ impl<'a> Link<'a> {
                 tracing::debug!(kind = shown(&kind), count = self.unknown_frames, "a type of message we do not know");
             }
             // Answers to what this foot never asks for, and a handshake that is over.
-            HubToFoot::UpcallResult(_)
-            | HubToFoot::Credit(_)
-            | HubToFoot::PartsFrom(_)
-            | HubToFoot::Challenge(_)
-            | HubToFoot::Welcome(_) => tracing::debug!("a message that is not awaited"),
+            HubToFoot::UpcallResult(_) | HubToFoot::Challenge(_) | HubToFoot::Welcome(_) => {
+                tracing::debug!("a message that is not awaited")
+            }
         }
         None
     }
@@ -273,7 +306,13 @@ impl<'a> Link<'a> {
         self.leaving = true;
         let stopped = self.session.calls.stop_all();
         self.push_all(stopped);
-        while !self.session.calls.is_idle() {
+        let mut drained_by = None;
+        while !self.session.calls.is_idle() || !self.wire.is_drained() {
+            let now = self.session.clock.boot();
+            if self.session.calls.is_idle() && now >= *drained_by.get_or_insert(now + DRAIN_TIMEOUT) {
+                tracing::warn!("the hub did not take all results before we left");
+                break;
+            }
             let pause = self.session.calls.next_tick();
             tokio::select! {
                 incoming = self.wire.turn() => {
@@ -291,9 +330,7 @@ impl<'a> Link<'a> {
                 }
             }
         }
-        // Behind everything else.
-        let bye = FootToHub::from(Bye { reason: "stopped".to_owned() });
-        self.wire.push(Frame { lane: Lane::Bulk, ..Frame::new(&bye) });
+        self.push(&Bye { reason: "stopped".to_owned() }.into());
         self.wire.close(CLOSE_NORMAL, "bye").await;
         Left::Stopped
     }

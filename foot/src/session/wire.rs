@@ -5,11 +5,14 @@ use std::pin::Pin;
 use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
+use footbridge_shared::id::CallId;
 use footbridge_shared::limits::WRITE_TIMEOUT;
+use footbridge_shared::message::{Credit, PartsFrom};
+use footbridge_shared::part::PartsId;
 use futures::{Sink, SinkExt as _, StreamExt as _};
 use tokio::time::{Instant, timeout};
 use tokio_tungstenite::tungstenite::protocol::{CloseFrame, frame::coding::CloseCode};
-use tokio_tungstenite::tungstenite::{Error, Message, Utf8Bytes};
+use tokio_tungstenite::tungstenite::{Bytes, Error, Message, Utf8Bytes};
 
 use super::outbox::Outbox;
 use crate::connection::Socket;
@@ -23,8 +26,8 @@ const CLOSE_TIMEOUT: Duration = Duration::from_secs(1);
 pub(super) enum Incoming {
     /// A text frame.
     Text(Utf8Bytes),
-    /// A binary frame of so many bytes.
-    Binary(usize),
+    /// A binary frame.
+    Binary(Bytes),
     /// A sign of life of the socket itself.
     Life,
     /// It was closed.
@@ -55,6 +58,49 @@ impl Wire {
         self.outbox.has_room()
     }
 
+    /// Whether all that was pushed has left.
+    pub(super) fn is_drained(&self) -> bool {
+        self.outbox.is_drained() && !self.unflushed
+    }
+
+    /// What the hub accepts in one text frame.
+    pub(super) fn set_frame_bytes(&mut self, bytes: usize) {
+        self.outbox.set_frame_bytes(bytes);
+    }
+
+    /// The hub said something that is no `partsFrom`: parts may go out.
+    pub(super) const fn open(&mut self) {
+        self.outbox.open();
+    }
+
+    /// The hub returns bulk: it reads, however slow the link is.
+    pub(super) fn credit(&mut self, credit: &Credit) {
+        self.outbox.credit(credit);
+        self.stuck = self.stuck.map(|_| Instant::now());
+    }
+
+    /// The hub wants the parts of a message from some place on.
+    pub(super) fn parts_from(&mut self, wanted: &PartsFrom) {
+        self.outbox.parts_from(wanted);
+    }
+
+    /// The hub has the answer to a call.
+    pub(super) fn settled(&mut self, call: &CallId) {
+        self.outbox.settled(call);
+    }
+
+    /// A frame of the hub was taken in: returns the bulk that must be returned by now.
+    pub(super) fn took(&mut self, id: PartsId, bytes: usize) {
+        self.outbox.owe(id, bytes);
+        self.outbox.repay();
+    }
+
+    /// The same for the end of a message in parts, or for one that is to wait with its rest: returned at once.
+    pub(super) fn took_last(&mut self, id: PartsId, bytes: usize, hold: bool) {
+        self.outbox.owe(id, bytes);
+        self.outbox.repay_now(id, hold);
+    }
+
     /// Whether the other side has not read for too long.
     pub(super) fn is_stuck(&self) -> bool {
         self.stuck.is_some_and(|since| since.elapsed() >= WRITE_TIMEOUT)
@@ -69,12 +115,12 @@ impl Wire {
         if let Err(error) = self.write(cx) {
             return Poll::Ready(Incoming::Broken(error.to_string()));
         }
-        if !self.outbox.has_room() {
+        if !self.outbox.may_read() {
             return Poll::Pending;
         }
         let incoming = match ready!(self.socket.poll_next_unpin(cx)) {
             Some(Ok(Message::Text(text))) => Incoming::Text(text),
-            Some(Ok(Message::Binary(bytes))) => Incoming::Binary(bytes.len()),
+            Some(Ok(Message::Binary(bytes))) => Incoming::Binary(bytes),
             Some(Ok(Message::Close(frame))) => Incoming::Closed(frame),
             Some(Ok(Message::Ping(_) | Message::Pong(_) | Message::Frame(_))) => Incoming::Life,
             Some(Err(error)) => Incoming::Broken(error.to_string()),
@@ -86,12 +132,12 @@ impl Wire {
     /// Writes as much as the socket takes.
     fn write(&mut self, cx: &mut Context<'_>) -> Result<(), Error> {
         let mut socket = Pin::new(&mut self.socket);
-        while !self.outbox.is_empty() {
+        while self.outbox.is_ready() {
             let Poll::Ready(taken) = socket.as_mut().poll_ready(cx) else { break };
             taken?;
             self.stuck = None;
-            if let Some(text) = self.outbox.pop() {
-                socket.as_mut().start_send(Message::text(text))?;
+            if let Some(message) = self.outbox.pop() {
+                socket.as_mut().start_send(message)?;
                 self.unflushed = true;
             }
         }
@@ -107,11 +153,13 @@ impl Wire {
         Ok(())
     }
 
-    /// Writes all that waits and then closes, within a short while; whether the other side hears it or not.
+    /// Writes all that waits but bulk, which needs a hub that still reads, and then closes, within a short while; whether
+    /// the other side hears it or not.
     pub(super) async fn close(mut self, code: u16, reason: &str) {
+        self.outbox.drop_bulk();
         let closing = async {
-            while let Some(text) = self.outbox.pop() {
-                self.socket.feed(Message::text(text)).await?;
+            while let Some(message) = self.outbox.pop() {
+                self.socket.feed(message).await?;
             }
             let frame = CloseFrame { code: CloseCode::from(code), reason: reason.into() };
             self.socket.close(Some(frame)).await

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use footbridge_shared::id::{NameError, ToolName};
-use footbridge_shared::limits::{MAX_SCHEMA_BYTES, MAX_TOOLS_PER_FOOT};
+use footbridge_shared::limits::{MAX_SCHEMA_BYTES, MAX_TOOLS_MESSAGE_BYTES, MAX_TOOLS_PER_FOOT};
 use footbridge_shared::message::{ToolEntry, Tools};
 use tokio::sync::watch;
 
@@ -143,8 +143,8 @@ impl Announcer {
         self.greeting = true;
     }
 
-    /// What to tell the hub so that it knows `tools`: as many messages as it takes to fit each into a frame,
-    /// at least one after [`Self::restart`].
+    /// What to tell the hub so that it knows `tools`: as many messages as it takes to fit each into a frame, at least one
+    /// after [`Self::restart`]. A tool that is larger than a frame has a message of its own, which goes in parts.
     pub(crate) fn catch_up(&mut self, tools: &Snapshot, frame_bytes: usize) -> Vec<Tools> {
         let mut batches = Batches { room: frame_bytes.saturating_sub(ENVELOPE_BYTES), full: Vec::new(), last: None };
         self.told.retain(|name, _| {
@@ -159,8 +159,8 @@ impl Announcer {
                 continue;
             }
             self.told.insert(name.clone(), Some(registered.fingerprint));
-            if registered.bytes + 1 > batches.room {
-                tracing::warn!(tool = %name, bytes = registered.bytes, "tool not announced: its entry exceeds a frame");
+            if registered.bytes + ENVELOPE_BYTES > MAX_TOOLS_MESSAGE_BYTES {
+                tracing::warn!(tool = %name, bytes = registered.bytes, "tool not announced: its entry is too large");
                 continue;
             }
             batches.room_for(registered.bytes + 1).upsert.push(registered.entry.clone());
@@ -274,16 +274,19 @@ mod tests {
     #[test]
     fn many_tools_are_told_in_frames_that_fit() {
         let mut tools: Vec<_> = (0..500).map(|n| fake(&format!("tool_{n:03}"), &"d".repeat(900))).collect();
-        tools.push(fake("too_long", &"d".repeat(MAX_FRAME_BYTES)));
+        tools.push(fake("long", &"d".repeat(MAX_FRAME_BYTES)));
+        tools.push(fake("too_long", &"d".repeat(MAX_TOOLS_MESSAGE_BYTES)));
         let (set, _) = ToolSet::new(tools, &Permissions::for_tests());
         let mut announcer = Announcer::default();
         announcer.restart();
         let messages = announcer.catch_up(&set.follow().borrow(), MAX_FRAME_BYTES);
         let (revisions, upserts, _) = told(&messages);
-        assert_eq!(upserts.len(), 500, "the entry that fits no frame is left out");
+        assert_eq!(upserts.len(), 501, "the entry that fits no message is left out");
+        assert_eq!(upserts[0], "long");
         assert_eq!(revisions, (1..=u64::try_from(messages.len()).unwrap()).collect::<Vec<_>>());
         assert!(messages.len() > 5);
-        for message in messages {
+        assert_eq!(messages[0].upsert.len(), 1, "alone, for it goes in parts");
+        for message in messages.into_iter().skip(1) {
             assert!(FootToHub::from(message).encode().len() <= MAX_FRAME_BYTES);
         }
     }

@@ -1,6 +1,6 @@
 //! Calls over connections that come and go.
 
-use footbridge_shared::limits::Limits;
+use footbridge_shared::limits::{Limits, MAX_RESULT_BYTES};
 use serde_json::{Value, json};
 
 use super::Foot;
@@ -28,7 +28,7 @@ async fn a_call_is_answered_with_its_origin() {
         ("a", "echo_wait", json!({}), "a: invalid_arguments not_run"),
         ("b", "echo_fail", json!({}), "b: tool_failed completed"),
         ("c", "missing", json!({}), "c: unknown_tool not_run"),
-        ("d", "echo_bytes", json!({"bytes": 100_000}), "d: result_too_large completed"),
+        ("d", "echo_bytes", json!({"bytes": MAX_RESULT_BYTES}), "d: result_too_large completed"),
         ("e", "echo_bytes", json!({"bytes": 60_000}), "e: result"),
     ] {
         connection.call(id, tool, &arguments).await;

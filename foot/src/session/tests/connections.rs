@@ -244,7 +244,7 @@ async fn three_malformed_frames_end_a_connection_and_unknown_ones_do_not() {
     assert_eq!(connection.hear("error").await["code"], "bad_frame");
     connection.call("c", "echo", &json!({})).await;
     assert_eq!(connection.answer().await.0, "c: result", "two are forgiven");
-    connection.say_binary(vec![0; 40]).await;
+    connection.say_binary(vec![0; 20]).await;
     assert_eq!(connection.closed().await, Some(4400));
     hub.welcome(&json!({})).await;
 }
