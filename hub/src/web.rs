@@ -22,8 +22,10 @@ use tower_http::set_header::SetResponseHeaderLayer;
 
 pub use self::state::AppState;
 
-/// Largest request body, in bytes. Documents may have 1 MiB, arguments a little more.
+/// Largest request body, in bytes. Documents may have 1 MiB.
 pub const MAX_BODY_BYTES: usize = 4 * 1024 * 1024;
+/// Largest body of a call, in bytes: what a foot can be sent.
+pub const MAX_CALL_BODY_BYTES: usize = footbridge_shared::limits::MAX_MESSAGE_BYTES;
 
 /// The whole surface over a state.
 pub fn router(state: Arc<AppState>) -> Router {

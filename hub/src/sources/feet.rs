@@ -41,6 +41,7 @@ mod intake;
 mod names;
 mod offer;
 mod outbox;
+mod parts;
 mod pending;
 mod roster;
 #[cfg(test)]
@@ -128,7 +129,8 @@ impl FeetRegistry {
     /// When the store does not answer.
     pub async fn open(parts: FeetParts) -> StoreResult<Self> {
         let FeetParts { config, store, clock, lifecycle, scopes, built_ins } = parts;
-        let node = Node { name: config.node.clone(), limits: config.limits(), started: Instant::now() };
+        let node =
+            Node { name: config.node.clone(), limits: config.limits(), started: Instant::now(), parts: Arc::default() };
         let stored = store.changes();
         let core = Arc::new(Core {
             node: Arc::new(node),

@@ -8,8 +8,8 @@ use bytes::Bytes;
 use footbridge_shared::ErrorCode;
 use serde::de::DeserializeOwned;
 
-use super::MAX_BODY_BYTES;
 use super::error::ApiError;
+use super::{MAX_BODY_BYTES, MAX_CALL_BODY_BYTES};
 
 /// A JSON body. The content type is not asked for: what is no JSON says so itself.
 pub(super) struct Json<T>(pub(super) T);
@@ -75,7 +75,10 @@ impl<S: Send + Sync> FromRequestParts<S> for Named {
 
 fn too_large(rejection: BytesRejection) -> ApiError {
     if rejection.status() == StatusCode::PAYLOAD_TOO_LARGE {
-        ApiError::new(ErrorCode::PayloadTooLarge, format!("the body is larger than {MAX_BODY_BYTES} bytes"))
+        let message = format!(
+            "the body is larger than this path reads: {MAX_CALL_BODY_BYTES} bytes for a call, {MAX_BODY_BYTES} elsewhere"
+        );
+        ApiError::new(ErrorCode::PayloadTooLarge, message)
     } else {
         ApiError::new(ErrorCode::BadRequest, "the body could not be read")
     }

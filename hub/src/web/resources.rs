@@ -16,10 +16,12 @@ mod why;
 
 use std::sync::Arc;
 
+use axum::extract::DefaultBodyLimit;
 use utoipa::OpenApi as _;
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
+use super::MAX_CALL_BODY_BYTES;
 use super::state::AppState;
 
 /// All described routes.
@@ -40,9 +42,14 @@ pub(super) fn routes() -> OpenApiRouter<Arc<AppState>> {
         .routes(routes!(tools::list))
         .routes(routes!(tools::get))
         .routes(routes!(why::why))
-        .routes(routes!(invoke::invoke))
+        .merge(calling())
         .routes(routes!(calls::list))
         .routes(routes!(calls::get, calls::cancel))
         .routes(routes!(feet::list))
         .routes(routes!(feet::get, feet::release))
+}
+
+/// Calls, whose arguments may be larger than other bodies.
+fn calling() -> OpenApiRouter<Arc<AppState>> {
+    OpenApiRouter::new().routes(routes!(invoke::invoke)).layer(DefaultBodyLimit::max(MAX_CALL_BODY_BYTES))
 }

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use footbridge_shared::ErrorCode;
 use footbridge_shared::id::{CallId, ToolName};
-use footbridge_shared::limits::{BUSY_RETRY_AFTER_MS, FOOT_QUEUE, MAX_FRAME_BYTES};
+use footbridge_shared::limits::{BUSY_RETRY_AFTER_MS, FOOT_QUEUE, MAX_MESSAGE_BYTES};
 use footbridge_shared::message::{Call, Caller, HubToFoot};
 use tokio::sync::oneshot;
 
@@ -45,12 +45,13 @@ impl Foot {
             caller: Caller { subject: ctx.caller.subject.clone(), process: ctx.caller.process.clone() },
         };
         let text = HubToFoot::from(message).encode();
-        if text.len() > MAX_FRAME_BYTES {
-            let message = format!("the arguments make a frame of {} bytes, the limit is {MAX_FRAME_BYTES}", text.len());
+        if text.len() > MAX_MESSAGE_BYTES {
+            let message =
+                format!("the arguments make a message of {} bytes, the limit is {MAX_MESSAGE_BYTES}", text.len());
             return Err(Failure::not_run(ErrorCode::PayloadTooLarge, message));
         }
         let bytes = u32::try_from(text.len()).unwrap_or(u32::MAX);
-        let frame = Arc::new(CallFrame::new(text));
+        let frame = Arc::new(CallFrame::new(&call, text));
         let (reply, end) = oneshot::channel();
 
         let mut state = self.state.lock();
@@ -69,7 +70,8 @@ impl Foot {
         }
         let room = self.room.clone().try_acquire_many_owned(bytes).map_err(|_| busy())?;
         state.outbox.call(frame.clone()).map_err(|_| busy())?;
-        state.pending.insert(call.clone(), Pending { frame, ctx: ctx.clone(), reply, stopped: false, _room: room });
+        let pending = Pending { frame, ctx: ctx.clone(), reply, stopped: false, parts: None, _room: room };
+        state.pending.insert(call.clone(), pending);
         drop(state);
         Ok(Waiting::new(self.clone(), call, end))
     }

@@ -14,7 +14,7 @@ use super::config::millis;
 use super::foot::Foot;
 use super::frame::Ending;
 use super::handshake::{NoSeat, greet};
-use super::inbound::{Next, Patience, offered, receive};
+use super::inbound::{Next, Patience, go_on, offered, receive};
 use super::outbox::Outbox;
 use super::roster::Roster;
 use super::wire::{Event, FootSocket, Wire};
@@ -114,6 +114,7 @@ async fn serve<S: FootSocket>(core: &Arc<Core>, wire: &mut Wire<S>, seat: &Seat,
     let mut inheritance = pin!(tokio::time::sleep(core.config.takeover_grace));
     let mut inherited = seat.inherited;
     let mut ended = pin!(principal.ended.cancelled());
+    let mut room = core.node.parts.freed();
     let mut hard = pin!(core.lifecycle.hard().cancelled());
     loop {
         let event = tokio::select! {
@@ -133,6 +134,10 @@ async fn serve<S: FootSocket>(core: &Arc<Core>, wire: &mut Wire<S>, seat: &Seat,
                 if seat.foot.drop_inherited(seat.epoch) {
                     seat.roster.tools_changed();
                 }
+                continue;
+            }
+            Ok(()) = room.changed(), if patience.waits_for_room() => {
+                go_on(seat, &outbox, &mut patience);
                 continue;
             }
             event = wire.next() => event,

@@ -19,6 +19,7 @@ use super::config::millis;
 use super::definition::ToolSet;
 use super::frame::Ending;
 use super::outbox::Outbox;
+use super::parts::{FootRoom, HubRoom};
 use super::pending::{Lost, Pending, not_started};
 use crate::domain::feet::{FootDetails, FootState};
 use crate::domain::scope::Scope;
@@ -41,6 +42,8 @@ pub(super) struct Node {
     pub(super) name: String,
     pub(super) limits: Limits,
     pub(super) started: Instant,
+    /// For answers of all feet that come in parts.
+    pub(super) parts: Arc<HubRoom>,
 }
 
 impl Node {
@@ -86,6 +89,8 @@ pub(super) struct Foot {
     pub(super) state: Mutex<State>,
     /// Bytes that the frames of further calls may take.
     pub(super) room: Arc<Semaphore>,
+    /// For answers that come in parts.
+    pub(super) parts: Arc<FootRoom>,
     /// Told when the epoch changes.
     news: Notify,
 }
@@ -142,6 +147,7 @@ impl Foot {
         };
         let FootInfo { name, id, .. } = &arrival.hello.foot;
         Self {
+            parts: Arc::new(FootRoom::new(node.parts.clone())),
             node,
             scope,
             owner: arrival.owner.clone(),
@@ -192,6 +198,9 @@ impl Foot {
             resumed,
             shared_name,
         });
+        if resumed {
+            state.ask_for_rest();
+        }
         // Sets the foot's clock before a deadline is read by it.
         state.outbox.control(Ping { sent_ms: self.node.now_ms() });
         let lost = if resumed {
@@ -221,7 +230,7 @@ impl Foot {
             if pending.stopped {
                 state.outbox.control(cancel(call));
             } else if !known.contains(call) {
-                state.outbox.call_again(pending.sent_again(now));
+                state.outbox.call_again(pending.sent_again(now, call));
             }
         }
     }

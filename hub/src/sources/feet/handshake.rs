@@ -68,7 +68,7 @@ async fn hello<S: FootSocket>(core: &Core, wire: &mut Wire<S>) -> Result<Box<Hel
             Event::Lost(reason) => return Err(NoSeat::Lost(reason)),
         };
         let problem = match frame {
-            Frame::Text(text) => match FootToHub::decode(&String::from_utf8_lossy(&text)) {
+            Frame::Text(text) => match FootToHub::decode_frame(&String::from_utf8_lossy(&text)) {
                 Ok(FootToHub::Hello(hello)) => return Ok(hello),
                 Ok(FootToHub::Ping(ping)) => {
                     wire.outbox().control(core.node.pong(&ping));

@@ -1,10 +1,12 @@
 //! What a seated foot says.
 
+mod parts;
+
 use std::sync::Arc;
 
 use footbridge_shared::ErrorCode;
 use footbridge_shared::id::{CallId, FootName, ToolName};
-use footbridge_shared::limits::MAX_BAD_FRAMES;
+use footbridge_shared::limits::{MAX_BAD_FRAMES, MAX_FRAME_BYTES};
 use footbridge_shared::message::{
     DecodeError, FootToHub, Output, Progress, RejectedTool, Tools, ToolsAck, Upcall, UpcallResult, WireError,
 };
@@ -18,6 +20,8 @@ use super::intake::Checked;
 use super::outbox::Outbox;
 use super::pending::{settled_by_failure, settled_by_result};
 use crate::domain::call::CallEvent;
+
+pub(super) use parts::go_on;
 
 /// JSON-RPC: there is no such method here.
 const METHOD_NOT_FOUND: i32 = -32601;
@@ -37,6 +41,7 @@ pub(super) struct Patience {
     bad_frames: u32,
     orphans: u32,
     logged_tools: u32,
+    parts: parts::PartsOfConnection,
 }
 
 impl Patience {
@@ -94,26 +99,36 @@ pub(super) struct Offered {
 
 /// Takes one frame of a seated foot.
 pub(super) fn receive(core: &Core, seat: &Seat, outbox: &Outbox, patience: &mut Patience, frame: Frame) -> Next {
-    let problem = match frame {
-        Frame::Text(text) => match std::str::from_utf8(&text) {
-            Ok(text) => match FootToHub::decode(text) {
-                Ok(message) => match heard(core, seat, outbox, patience, message) {
-                    Ok(next) => return next,
-                    Err(problem) => problem,
-                },
-                Err(error) => match Tools::decode_each(text).filter(|_| matches!(error, DecodeError::Malformed(_))) {
-                    Some((tools, rejected)) => return Next::Offers(Box::new(Offered { tools, rejected })),
-                    None => error.to_string(),
-                },
+    let taken = match frame {
+        Frame::Text(frame) => match std::str::from_utf8(&frame) {
+            Ok(text) if text.len() > MAX_FRAME_BYTES => Err(DecodeError::TooLarge(text.len()).to_string()),
+            Ok(text) => match read(text) {
+                Ok(Ok(message)) => parts::whole(core, seat, outbox, patience, text.len(), message),
+                Ok(Err(offered)) => Ok(Next::Offers(offered)),
+                Err(problem) => Err(problem),
             },
-            Err(error) => error.to_string(),
+            Err(error) => Err(error.to_string()),
         },
-        Frame::Binary(_) => "this hub does not read parts yet".to_owned(),
-        Frame::Heartbeat => return Next::Goes,
-        Frame::Close(_) => return Next::Closed,
+        Frame::Binary(frame) => parts::part(core, seat, outbox, patience, &frame),
+        Frame::Heartbeat => Ok(Next::Goes),
+        Frame::Close(_) => Ok(Next::Closed),
     };
-    core.totals.bad_frame();
-    if patience.bear(outbox, problem) { Next::Goes } else { Next::BadFrames }
+    taken.unwrap_or_else(|problem| {
+        core.totals.bad_frame();
+        if patience.bear(outbox, problem) { Next::Goes } else { Next::BadFrames }
+    })
+}
+
+/// Reads a message. What a foot offers can be read entry by entry, if not as a whole.
+fn read(text: &str) -> Result<Result<FootToHub, Box<Offered>>, String> {
+    FootToHub::decode(text).map(Ok).or_else(|error| match Tools::decode_each(text) {
+        Some((tools, rejected)) => Ok(Err(Box::new(Offered { tools, rejected }))),
+        None => Err(error.to_string()),
+    })
+}
+
+fn offers(tools: Tools) -> Next {
+    Next::Offers(Box::new(Offered { tools, rejected: Vec::new() }))
 }
 
 fn heard(
@@ -142,23 +157,18 @@ fn heard(
             let event = CallEvent::Output { stream, data, skipped_bytes: skipped_bytes.unwrap_or(0) };
             seat.foot.event(seat.epoch, &call, event);
         }
-        FootToHub::Tools(tools) => {
-            return Ok(Next::Offers(Box::new(Offered { tools, rejected: Vec::new() })));
-        }
+        FootToHub::Tools(tools) => return Ok(offers(tools)),
         FootToHub::Ping(ping) => outbox.control(core.node.pong(&ping)),
         FootToHub::Upcall(upcall) => outbox.answer(declined(upcall)),
         FootToHub::Bye(bye) => return Ok(Next::Bye(said(&bye.reason))),
         FootToHub::Error(WireError { code, message }) => {
             tracing::warn!(foot = %seat.foot.name, %code, message = said(&message), "a foot complains");
         }
+        FootToHub::Credit(credit) => outbox.credit(&credit),
+        FootToHub::PartsFrom(wanted) => outbox.parts_from(&wanted),
         FootToHub::Unknown(kind) => core.totals.unknown_type(&kind),
         // Answers to what this hub does not ask yet, and signs of life.
-        FootToHub::Pong(_)
-        | FootToHub::UpcallCancel(_)
-        | FootToHub::Response(_)
-        | FootToHub::Notify(_)
-        | FootToHub::Credit(_)
-        | FootToHub::PartsFrom(_) => {}
+        FootToHub::Pong(_) | FootToHub::UpcallCancel(_) | FootToHub::Response(_) | FootToHub::Notify(_) => {}
         FootToHub::Hello(_) => return Err("a second `hello`".to_owned()),
     }
     Ok(Next::Goes)
@@ -173,6 +183,7 @@ fn ended(core: &Core, seat: &Seat, outbox: &Outbox, patience: &mut Patience, cal
             tracing::info!(foot = %seat.foot.name, %call, "a result came that nobody waits for; it was dropped");
         }
     }
+    outbox.settled(&call);
     outbox.ack(call);
 }
 

@@ -1,4 +1,5 @@
-//! What waits to be written to one connection: control before small before bulk, all of it bounded.
+//! What waits to be written to one connection: control before small before bulk, all of it bounded. Bulk goes out within
+//! what the foot returns ([`footbridge_shared::parts`]).
 //!
 //! Anybody may put frames in; the connection's task alone takes them out. The outbox is also how others tell that task
 //! to end, so that it has one place to listen to.
@@ -10,23 +11,28 @@ use std::task::Waker;
 
 use bytes::Bytes;
 use footbridge_shared::id::CallId;
-use footbridge_shared::message::{Ack, HubToFoot};
+use footbridge_shared::limits::BULK_BYTES;
+use footbridge_shared::message::{Ack, Credit, HubToFoot, PartsFrom};
+use footbridge_shared::part::PartsId;
+use footbridge_shared::parts::{Bulk, Bulky, Dues, Flow, Next};
 use futures::task::AtomicWaker;
 use parking_lot::Mutex;
 
+use super::foot::cancel;
 use super::frame::{Ending, Frame};
+use crate::clock::random_bytes;
 
-/// Frames from this size on are bulk, in bytes: they let smaller ones pass.
-const BULK_BYTES: usize = 4 * 1024;
-/// Most bytes of calls that may wait for one connection.
-const MAX_WAITING_BYTES: usize = 8 * 1024 * 1024;
+/// Most bytes of answers that may wait for one connection. Calls are bounded where they are kept.
+const MAX_ANSWER_BYTES: usize = 16 * 1024 * 1024;
 
 /// Acknowledgements from this number on wait for nothing.
 const ACK_BATCH: usize = 32;
 
-/// A call on its way to a foot. The one who writes it and the one who takes it back race here, and one wins.
+/// A call on its way to a foot. The one who writes it and the one who takes it back race here, and one wins. A call that
+/// goes in parts counts as written when its last part is: before that, no foot can run it.
 #[derive(Debug)]
 pub(super) struct CallFrame {
+    flow: Flow,
     text: Bytes,
     state: AtomicU8,
 }
@@ -36,11 +42,17 @@ const WRITTEN: u8 = 1;
 const WITHDRAWN: u8 = 2;
 
 impl CallFrame {
-    pub(super) fn new(text: String) -> Self {
-        Self { text: text.into(), state: AtomicU8::new(QUEUED) }
+    pub(super) fn new(call: &CallId, text: String) -> Self {
+        let flow = Flow::of(call, random_bytes);
+        Self { flow, text: text.into(), state: AtomicU8::new(QUEUED) }
     }
 
-    /// The frame's text.
+    /// The same call, to be written to another connection, word for word.
+    pub(super) fn anew(&self) -> Self {
+        Self { flow: self.flow, text: self.text.clone(), state: AtomicU8::new(QUEUED) }
+    }
+
+    /// The message's text.
     pub(super) fn text(&self) -> &Bytes {
         &self.text
     }
@@ -60,6 +72,21 @@ impl CallFrame {
     }
 }
 
+impl Bulky for CallFrame {
+    fn text(&self) -> &[u8] {
+        &self.text
+    }
+
+    fn is_taken_back(&self) -> bool {
+        self.state.load(Ordering::Acquire) == WITHDRAWN
+    }
+
+    fn claim(&self) -> bool {
+        // Its last part may be asked for again.
+        self.leave_queue(WRITTEN) || self.was_written()
+    }
+}
+
 /// There is no room for another call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Full;
@@ -70,23 +97,18 @@ enum Item {
     Call(Arc<CallFrame>),
 }
 
-impl Item {
-    fn bytes(&self) -> usize {
-        match self {
-            Self::Answer(text) => text.len(),
-            Self::Call(call) => call.text.len(),
-        }
-    }
-}
-
 #[derive(Debug, Default)]
 struct Queues {
     control: VecDeque<Frame>,
     acks: VecDeque<CallId>,
     small: VecDeque<Item>,
-    bulk: VecDeque<Item>,
-    /// Bytes in `small` and `bulk`.
-    waiting_bytes: usize,
+    bulk: Bulk<Arc<CallFrame>>,
+    /// Bytes of answers in `small`.
+    answer_bytes: usize,
+    /// What the foot gets back for its own bulk.
+    dues: Dues,
+    /// The foot has returned bulk since somebody asked: it reads.
+    progress: bool,
     ended: bool,
     /// Present from the end until the connection's task takes it.
     ending: Option<Ending>,
@@ -127,6 +149,11 @@ impl Outbox {
         if queues.ended {
             return;
         }
+        if !queues.dues.is_empty()
+            && let Some(id) = call.to_bytes()
+        {
+            queues.dues.settle(&id);
+        }
         queues.acks.push_back(call);
         if queues.acks.len() > self.capacity {
             queues.end(not_reading());
@@ -138,14 +165,14 @@ impl Outbox {
     /// Queues an ordinary answer, beyond what calls may fill. A foot that lets these pile up does not read: the
     /// connection ends.
     pub(super) fn answer(&self, message: impl Into<HubToFoot>) {
-        let item = Item::Answer(message.into().encode().into());
+        let text = Bytes::from(message.into().encode());
         let mut queues = self.queues.lock();
         if queues.ended {
             return;
         }
-        queues.waiting_bytes += item.bytes();
-        queues.small.push_back(item);
-        if queues.small.len() > 2 * self.capacity || queues.waiting_bytes > 2 * MAX_WAITING_BYTES {
+        queues.answer_bytes += text.len();
+        queues.small.push_back(Item::Answer(text));
+        if queues.small.len() > 2 * self.capacity || queues.answer_bytes > MAX_ANSWER_BYTES {
             queues.end(not_reading());
         }
         drop(queues);
@@ -158,10 +185,7 @@ impl Outbox {
     /// [`Full`] when as much waits as may wait.
     pub(super) fn call(&self, call: Arc<CallFrame>) -> Result<(), Full> {
         let mut queues = self.queues.lock();
-        if queues.ended
-            || queues.small.len() + queues.bulk.len() >= self.capacity
-            || queues.waiting_bytes + call.text.len() > MAX_WAITING_BYTES
-        {
+        if queues.ended || queues.small.len() + queues.bulk.len() >= self.capacity {
             return Err(Full);
         }
         queues.push_call(call);
@@ -178,6 +202,61 @@ impl Outbox {
         }
         drop(queues);
         self.task.wake();
+    }
+
+    /// The foot said something that is no `partsFrom`: parts may go out.
+    pub(super) fn open(&self) {
+        self.queues.lock().bulk.open();
+    }
+
+    /// The foot returns bulk.
+    pub(super) fn credit(&self, credit: &Credit) {
+        let Some(id) = credit.call.to_bytes() else { return };
+        let mut queues = self.queues.lock();
+        queues.bulk.credit(&id, credit.bytes, credit.hold);
+        queues.progress = true;
+    }
+
+    /// The foot wants the parts of a call from some place on.
+    pub(super) fn parts_from(&self, wanted: &PartsFrom) {
+        if let Some(id) = wanted.call.to_bytes() {
+            self.queues.lock().bulk.parts_from(&id, wanted.seq);
+        }
+    }
+
+    /// The foot has answered a call: it needs nothing more of it.
+    pub(super) fn settled(&self, call: &CallId) {
+        let mut queues = self.queues.lock();
+        if !queues.bulk.is_quiet()
+            && let Some(id) = call.to_bytes()
+        {
+            queues.bulk.settled(&id);
+        }
+    }
+
+    /// Bulk of the foot was taken in; [`Self::repay`] returns it, or an `ack` does.
+    pub(super) fn owe(&self, id: PartsId, bytes: usize) {
+        self.queues.lock().dues.owe(id, bytes);
+    }
+
+    /// Returns what must be returned by now.
+    pub(super) fn repay(&self) {
+        let mut queues = self.queues.lock();
+        for credit in queues.dues.due() {
+            queues.control_credit(credit);
+        }
+    }
+
+    /// Returns what is owed for one message now, perhaps with the wish to wait with the rest of it.
+    pub(super) fn repay_now(&self, id: PartsId, hold: bool) {
+        let mut queues = self.queues.lock();
+        let credit = queues.dues.now(id, hold);
+        queues.control_credit(credit);
+    }
+
+    /// Whether the foot has returned bulk since the last time this was asked.
+    pub(super) fn take_progress(&self) -> bool {
+        std::mem::take(&mut self.queues.lock().progress)
     }
 
     /// Ends the connection. The first reason counts; what waits is dropped.
@@ -205,7 +284,7 @@ impl Outbox {
     /// What there is to write.
     pub(super) fn waiting(&self) -> Waiting {
         let queues = self.queues.lock();
-        let others = !(queues.control.is_empty() && queues.small.is_empty() && queues.bulk.is_empty());
+        let others = !(queues.control.is_empty() && queues.small.is_empty()) || queues.bulk.is_ready();
         if others || queues.acks.len() >= ACK_BATCH {
             Waiting::Frames
         } else if !queues.acks.is_empty() {
@@ -230,15 +309,21 @@ impl Outbox {
             drop(queues);
             return Some(HubToFoot::from(Ack { call }).into());
         }
-        while let Some(item) = queues.small.pop_front().or_else(|| queues.bulk.pop_front()) {
-            queues.waiting_bytes -= item.bytes();
+        while let Some(item) = queues.small.pop_front() {
             match item {
-                Item::Answer(text) => return Some(Frame::Text(text)),
+                Item::Answer(text) => {
+                    queues.answer_bytes -= text.len();
+                    return Some(Frame::Text(text));
+                }
                 Item::Call(call) if call.leave_queue(WRITTEN) => return Some(Frame::Text(call.text.clone())),
                 Item::Call(_) => {}
             }
         }
-        None
+        Some(match queues.bulk.pop()? {
+            Next::Text(call) => Frame::Text(call.text.clone()),
+            Next::Part(part) => Frame::Binary(part.into()),
+            Next::TakenBack(id) => HubToFoot::from(cancel(&CallId::from_bytes(id))).into(),
+        })
     }
 }
 
@@ -253,9 +338,17 @@ pub(super) enum Waiting {
 
 impl Queues {
     fn push_call(&mut self, call: Arc<CallFrame>) {
-        self.waiting_bytes += call.text.len();
-        let queue = if call.text.len() < BULK_BYTES { &mut self.small } else { &mut self.bulk };
-        queue.push_back(Item::Call(call));
+        if call.text.len() < BULK_BYTES {
+            self.small.push_back(Item::Call(call));
+        } else {
+            self.bulk.push(call.flow, call);
+        }
+    }
+
+    fn control_credit(&mut self, credit: Credit) {
+        if !self.ended {
+            self.control.push_back(HubToFoot::from(credit).into());
+        }
     }
 
     fn end(&mut self, ending: Ending) {
@@ -275,7 +368,7 @@ mod tests {
     use footbridge_shared::message::{Ping, ToolsAck};
 
     fn call(text: &str) -> Arc<CallFrame> {
-        Arc::new(CallFrame::new(text.to_owned()))
+        Arc::new(CallFrame::new(&CallId::from_bytes([1; 16]), text.to_owned()))
     }
 
     fn texts(outbox: &Outbox) -> Vec<String> {
@@ -313,14 +406,6 @@ mod tests {
         assert_eq!(texts(&outbox), ["2"]);
         assert!(second.was_written() && !second.withdraw());
         assert_eq!(outbox.call(call("4")), Ok(()));
-    }
-
-    #[test]
-    fn bytes_are_bounded_as_well_as_frames() {
-        let outbox = Outbox::new(10_000);
-        let large = "x".repeat(64 * 1024);
-        let accepted = (0..10_000).take_while(|_| outbox.call(call(&large)).is_ok()).count();
-        assert_eq!(accepted, MAX_WAITING_BYTES / large.len());
     }
 
     #[test]

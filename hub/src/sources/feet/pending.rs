@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use footbridge_shared::id::{CallId, FootName};
+use footbridge_shared::limits::MAX_FRAME_BYTES;
 use footbridge_shared::message::{CallFailure, CallResult, HubToFoot};
 use footbridge_shared::text::clean_and_cut;
 use footbridge_shared::{ErrorCode, Outcome};
@@ -11,6 +12,7 @@ use tokio::sync::{OwnedSemaphorePermit, oneshot};
 use super::config::millis;
 use super::foot::Foot;
 use super::outbox::CallFrame;
+use super::parts::Incoming;
 use crate::domain::call::CallContext;
 use crate::domain::failure::Failure;
 use crate::domain::output::ToolOutput;
@@ -29,6 +31,8 @@ pub(super) struct Pending {
     pub(super) reply: oneshot::Sender<Settled>,
     /// Whether its caller wants it stopped.
     pub(super) stopped: bool,
+    /// What is here of an answer that comes in parts.
+    pub(super) parts: Option<Box<Incoming>>,
     /// What its frame takes of the foot's room, until it ends.
     pub(super) _room: OwnedSemaphorePermit,
 }
@@ -59,7 +63,13 @@ impl Pending {
     }
 
     /// The frame to send again, with what is left of the time by now.
-    pub(super) fn sent_again(&mut self, now_ms: u64) -> Arc<CallFrame> {
+    pub(super) fn sent_again(&mut self, now_ms: u64, call: &CallId) -> Arc<CallFrame> {
+        if self.frame.text().len() > MAX_FRAME_BYTES {
+            // The foot may have parts of it, and the others must fit them. What was left when it was made still says
+            // when it ends.
+            self.frame = Arc::new(self.frame.anew());
+            return self.frame.clone();
+        }
         let text = std::str::from_utf8(self.frame.text()).unwrap_or_default();
         let text = match HubToFoot::decode(text) {
             Ok(HubToFoot::Call(mut call)) => {
@@ -70,7 +80,7 @@ impl Pending {
             // It was written by this hub; were it not a call, the first time of sending would still hold.
             _ => text.to_owned(),
         };
-        self.frame = Arc::new(CallFrame::new(text));
+        self.frame = Arc::new(CallFrame::new(call, text));
         self.frame.clone()
     }
 }

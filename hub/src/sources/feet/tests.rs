@@ -10,6 +10,7 @@ mod liveness;
 mod load;
 mod naming;
 mod offering;
+mod parts;
 mod resume;
 mod sharing;
 mod takeover;

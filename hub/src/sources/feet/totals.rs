@@ -11,6 +11,7 @@ pub(super) struct Totals {
     bad_frames: AtomicU64,
     unknown_types: AtomicU64,
     orphans: AtomicU64,
+    unknown_parts: AtomicU64,
 }
 
 /// What feet did since the hub started.
@@ -29,6 +30,8 @@ pub(crate) struct FeetMetrics {
     pub unknown_types: u64,
     /// Results that nobody waited for.
     pub orphan_results: u64,
+    /// Parts of messages that nobody waited for.
+    pub unknown_parts: u64,
 }
 
 fn count(counter: &AtomicU64) {
@@ -60,6 +63,10 @@ impl Totals {
         count(&self.orphans);
     }
 
+    pub(super) fn unknown_part(&self) {
+        count(&self.unknown_parts);
+    }
+
     /// The numbers so far.
     #[cfg(test)]
     pub(super) fn read(&self) -> FeetMetrics {
@@ -71,6 +78,7 @@ impl Totals {
             bad_frames: value(&self.bad_frames),
             unknown_types: value(&self.unknown_types),
             orphan_results: value(&self.orphans),
+            unknown_parts: value(&self.unknown_parts),
         }
     }
 }

@@ -106,7 +106,7 @@ impl<S: FootSocket> Wire<S> {
             match self.socket.poll_ready_unpin(cx) {
                 Poll::Ready(ready) => ready?,
                 Poll::Pending => {
-                    self.stalled.set_once(self.write_timeout);
+                    self.stall();
                     return Ok(());
                 }
             }
@@ -129,10 +129,18 @@ impl<S: FootSocket> Wire<S> {
                     self.unflushed = false;
                     self.stalled.clear();
                 }
-                Poll::Pending => self.stalled.set_once(self.write_timeout),
+                Poll::Pending => self.stall(),
             }
         }
         Ok(())
+    }
+
+    /// The socket takes no more for now. A foot that returns bulk reads, however slow its link is.
+    fn stall(&mut self) {
+        if self.outbox.take_progress() {
+            self.stalled.clear();
+        }
+        self.stalled.set_once(self.write_timeout);
     }
 
     /// Says the last words, closes, and gives the other side a moment to read them.

@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use footbridge_shared::limits::MAX_MESSAGE_BYTES;
 use footbridge_shared::message::{CallFailure, HubToFoot, Output, Progress, Stream, Upcall};
 use footbridge_shared::{ErrorCode, Outcome};
 use serde_json::json;
@@ -147,11 +148,11 @@ async fn a_foot_with_enough_to_do_gets_no_more() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn arguments_that_fit_no_frame_are_refused() {
+async fn arguments_beyond_the_limit_are_refused() {
     let hub = Hub::new().await;
     let mut foot = hub.foot("ada", "dev").await;
     foot.offer(1, &["build"]).await;
-    let mut call = hub.call("ada", "build", json!({"x": "x".repeat(70_000)})).await;
+    let mut call = hub.call("ada", "build", json!({"x": "x".repeat(MAX_MESSAGE_BYTES)})).await;
     let failure = call.failure().await;
     assert_eq!((failure.code, failure.outcome), (ErrorCode::PayloadTooLarge, Outcome::NotRun));
 }

@@ -1,6 +1,6 @@
 //! A hub's registry, and feet that are played by hand.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, HashMap};
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll};
@@ -11,8 +11,10 @@ use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use ed25519_dalek::{Signer as _, SigningKey};
 use footbridge_shared::id::{CallId, FootName, ProjectName, SessionId, Subject, TenantName};
-use footbridge_shared::limits::{DEFAULT_MAX_TIMEOUT, DEFAULT_TIMEOUT};
-use footbridge_shared::message::{Call, FootToHub, Hello, HubToFoot, InFlightState, Pong, ToolsAck, Welcome};
+use footbridge_shared::limits::{BULK_BYTES, DEFAULT_MAX_TIMEOUT, DEFAULT_TIMEOUT};
+use footbridge_shared::message::{Call, Credit, FootToHub, Hello, HubToFoot, InFlightState, Pong, ToolsAck, Welcome};
+use footbridge_shared::part::{Part, PartsId};
+use footbridge_shared::parts::{Assembly, Taken};
 use footbridge_shared::proof::signed_bytes;
 use futures::channel::mpsc;
 use futures::{Sink, SinkExt as _, Stream, StreamExt as _};
@@ -124,7 +126,7 @@ impl Hub {
         let (to_hub, from_foot) = mpsc::channel(PIPE);
         let (to_foot, from_hub) = mpsc::channel(PIPE);
         self.registry.connect(Pipe { from_foot, to_foot }, Arc::new(principal));
-        TestFoot { identity, to_hub, from_hub, session: None, deaf: false }
+        TestFoot { identity, to_hub, from_hub, session: None, deaf: false, parts: HashMap::new() }
     }
 
     /// A connected foot.
@@ -284,6 +286,8 @@ pub(super) struct TestFoot {
     pub(super) session: Option<SessionId>,
     /// Leaves heartbeats unanswered.
     pub(super) deaf: bool,
+    /// Unfinished messages of the hub.
+    pub(super) parts: HashMap<PartsId, Assembly>,
 }
 
 /// What a foot hears.
@@ -337,20 +341,40 @@ impl TestFoot {
         let _ = self.to_hub.send(Ok(frame)).await;
     }
 
-    /// The next thing that is no heartbeat.
+    /// The next thing that is no heartbeat and no unfinished message. Bulk is returned at once.
     pub(super) async fn hear(&mut self) -> Heard {
         loop {
-            match self.from_hub.next().await {
+            let (text, bulk) = match self.from_hub.next().await {
                 None => return Heard::End,
                 Some(Frame::Close(close)) => return Heard::Closed(close),
-                Some(Frame::Text(text)) => match HubToFoot::decode(std::str::from_utf8(&text).unwrap()).unwrap() {
-                    HubToFoot::Ping(ping) if !self.deaf => {
-                        self.say(Pong { echo_ms: ping.sent_ms, sent_ms: 0 }).await;
+                Some(Frame::Text(text)) => {
+                    let bytes = text.len();
+                    (text, bytes)
+                }
+                Some(Frame::Binary(frame)) => {
+                    let part = Part::decode(&frame).unwrap();
+                    self.say(credit(part.id, frame.len())).await;
+                    match self.parts.entry(part.id).or_default().take(&part, usize::MAX, |_| true) {
+                        Taken::Whole(text) => {
+                            self.parts.remove(&part.id);
+                            (text.into(), 0)
+                        }
+                        Taken::Kept | Taken::Dropped => continue,
+                        odd => panic!("{odd:?}"),
                     }
-                    HubToFoot::Ping(_) | HubToFoot::Pong(_) => {}
-                    message => return Heard::Message(message),
-                },
+                }
                 Some(other) => panic!("a hub does not send {other:?}"),
+            };
+            let message = HubToFoot::decode(std::str::from_utf8(&text).unwrap()).unwrap();
+            if let Some(id) = message.call().and_then(CallId::to_bytes).filter(|_| bulk >= BULK_BYTES) {
+                self.say(credit(id, bulk)).await;
+            }
+            match message {
+                HubToFoot::Ping(ping) if !self.deaf => {
+                    self.say(Pong { echo_ms: ping.sent_ms, sent_ms: 0 }).await;
+                }
+                HubToFoot::Ping(_) | HubToFoot::Pong(_) => {}
+                message => return Heard::Message(message),
             }
         }
     }
@@ -423,6 +447,11 @@ impl TestFoot {
             }
         }
     }
+}
+
+/// Returns bulk.
+fn credit(id: PartsId, bytes: usize) -> Credit {
+    Credit { call: CallId::from_bytes(id), bytes: bytes as u64, hold: false }
 }
 
 /// A simple tool.

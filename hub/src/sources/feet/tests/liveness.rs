@@ -151,7 +151,7 @@ async fn three_malformed_frames_end_a_connection_and_its_calls_go_on() {
     let asked = hear!(foot, Call);
     let large = format!(r#"{{"type":"bye","reason":"{}"}}"#, "x".repeat(70_000));
     foot.say_text(r#"{"type":"result"}"#).await;
-    foot.say_frame(Frame::Binary(vec![0; 30].into())).await;
+    foot.say_frame(Frame::Binary(vec![0; 20].into())).await;
     foot.say_text(&large).await;
     for _ in 0..3 {
         assert_eq!(hear!(foot, Error).code, ErrorCode::BadFrame);

@@ -1,0 +1,194 @@
+//! Answers of feet that come in parts: what is here of them belongs to the call, goes with it, and is bounded.
+//!
+//! A foot has some room and all feet together have some. Beyond it a part is dropped, and its message waits until there
+//! is room again. The oldest message of a foot may exceed the foot's room, and one of all may exceed the hub's: so there is
+//! always one that goes on, and at its end there is room.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
+
+use footbridge_shared::id::CallId;
+use footbridge_shared::limits::{FOOT_PARTS_BYTES, HUB_PARTS_BYTES, MAX_MESSAGE_BYTES};
+use footbridge_shared::message::PartsFrom;
+use footbridge_shared::part::Part;
+use footbridge_shared::parts::{Assembly, Taken};
+use tokio::sync::watch;
+
+use super::foot::{Foot, State};
+use super::pending::Pending;
+
+/// Room for unfinished messages of all feet.
+#[derive(Debug)]
+pub(super) struct HubRoom {
+    limit: usize,
+    used: AtomicUsize,
+    /// Whether some message exceeds the limit, as one may.
+    exceeded: AtomicBool,
+    /// Told when room becomes free.
+    freed: watch::Sender<()>,
+}
+
+impl Default for HubRoom {
+    fn default() -> Self {
+        Self {
+            limit: HUB_PARTS_BYTES,
+            used: AtomicUsize::new(0),
+            exceeded: AtomicBool::new(false),
+            freed: watch::Sender::default(),
+        }
+    }
+}
+
+impl HubRoom {
+    /// Tells when some room becomes free.
+    pub(super) fn freed(&self) -> watch::Receiver<()> {
+        self.freed.subscribe()
+    }
+
+    /// Bytes that unfinished messages take.
+    #[cfg(test)]
+    pub(super) fn used(&self) -> usize {
+        self.used.load(Ordering::Relaxed)
+    }
+}
+
+/// Room for unfinished messages of one foot.
+#[derive(Debug)]
+pub(super) struct FootRoom {
+    hub: Arc<HubRoom>,
+    limit: usize,
+    used: AtomicUsize,
+    begun: AtomicU64,
+}
+
+impl FootRoom {
+    pub(super) fn new(hub: Arc<HubRoom>) -> Self {
+        Self { hub, limit: FOOT_PARTS_BYTES, used: AtomicUsize::new(0), begun: AtomicU64::new(0) }
+    }
+}
+
+/// Takes `bytes` from a room, if they fit or may exceed it.
+fn take(used: &AtomicUsize, limit: usize, bytes: usize, may_exceed: impl Fn() -> bool) -> bool {
+    let fits = |used: usize| used.checked_add(bytes).filter(|sum| *sum <= limit || may_exceed());
+    used.fetch_update(Ordering::AcqRel, Ordering::Acquire, fits).is_ok()
+}
+
+/// What one message takes of both rooms. Gives it back when dropped.
+#[derive(Debug)]
+struct Share {
+    room: Arc<FootRoom>,
+    bytes: usize,
+    /// This is the one that may exceed the hub's room.
+    exceeds: bool,
+}
+
+impl Share {
+    fn grow(&mut self, bytes: usize, oldest: bool) -> bool {
+        let FootRoom { hub, limit, used, .. } = &*self.room;
+        if !take(used, *limit, bytes, || oldest) {
+            return false;
+        }
+        let free = || hub.exceeded.compare_exchange(false, true, Ordering::AcqRel, Ordering::Acquire).is_ok();
+        let fits = take(&hub.used, hub.limit, bytes, || false)
+            || ((self.exceeds || free()) && {
+                self.exceeds = true;
+                take(&hub.used, hub.limit, bytes, || true)
+            });
+        if fits {
+            self.bytes += bytes;
+        } else {
+            used.fetch_sub(bytes, Ordering::AcqRel);
+        }
+        fits
+    }
+}
+
+impl Drop for Share {
+    fn drop(&mut self) {
+        let FootRoom { hub, used, .. } = &*self.room;
+        used.fetch_sub(self.bytes, Ordering::AcqRel);
+        hub.used.fetch_sub(self.bytes, Ordering::AcqRel);
+        if self.exceeds {
+            hub.exceeded.store(false, Ordering::Release);
+        }
+        hub.freed.send_replace(());
+    }
+}
+
+/// What is here of one answer.
+#[derive(Debug)]
+pub(super) struct Incoming {
+    assembly: Assembly,
+    share: Share,
+    /// Counts up within the foot.
+    number: u64,
+}
+
+impl Incoming {
+    fn new(room: &Arc<FootRoom>) -> Self {
+        let number = room.begun.fetch_add(1, Ordering::Relaxed);
+        let share = Share { room: room.clone(), bytes: 0, exceeds: false };
+        Self { assembly: Assembly::default(), share, number }
+    }
+}
+
+impl Foot {
+    /// Takes a part of the answer to a call. `None`: nobody waits for it.
+    pub(super) fn part(&self, epoch: u64, call: &CallId, part: &Part<'_>) -> Option<Taken> {
+        let mut state = self.state.lock();
+        if state.epoch != epoch {
+            return None;
+        }
+        let oldest = state.oldest_parts();
+        let pending = state.pending.get_mut(call)?;
+        let incoming = pending.parts.get_or_insert_with(|| Box::new(Incoming::new(&self.parts)));
+        let Incoming { assembly, share, number } = &mut **incoming;
+        let is_oldest = oldest.is_none_or(|oldest| oldest >= *number);
+        let taken = assembly.take(part, MAX_MESSAGE_BYTES, |bytes| share.grow(bytes, is_oldest));
+        if matches!(taken, Taken::Whole(_) | Taken::TooLong) {
+            pending.parts = None;
+        }
+        Some(taken)
+    }
+
+    /// There is room again: what to ask for, and whether some messages still wait.
+    pub(super) fn go_on(&self, epoch: u64) -> (Vec<PartsFrom>, bool) {
+        let mut state = self.state.lock();
+        if state.epoch != epoch {
+            return (Vec::new(), false);
+        }
+        let oldest = state.oldest_parts();
+        let mut held: Vec<(&CallId, &mut Incoming)> = state
+            .pending
+            .iter_mut()
+            .filter_map(|(call, Pending { parts, .. })| Some((call, &mut **parts.as_mut()?)))
+            .filter(|(_, incoming)| incoming.assembly.is_held())
+            .collect();
+        held.sort_by_key(|(_, incoming)| incoming.number);
+        let (mut wanted, mut waits) = (Vec::new(), false);
+        for (call, Incoming { assembly, share, number }) in held {
+            let is_oldest = oldest == Some(*number);
+            match assembly.go_on(|bytes| share.grow(bytes, is_oldest)) {
+                Some(seq) => wanted.push(PartsFrom { call: call.clone(), seq }),
+                None => waits = true,
+            }
+        }
+        (wanted, waits)
+    }
+}
+
+impl State {
+    /// The session goes on over a new connection: asks for the rest of every answer that is here in part.
+    pub(super) fn ask_for_rest(&mut self) {
+        for (call, Pending { parts, .. }) in &mut self.pending {
+            if let Some(seq) = parts.as_mut().and_then(|incoming| incoming.assembly.rejoin()) {
+                self.outbox.control(PartsFrom { call: call.clone(), seq });
+            }
+        }
+    }
+
+    /// The number of the answer that has been coming in for longest.
+    fn oldest_parts(&self) -> Option<u64> {
+        self.pending.values().filter_map(|pending| Some(pending.parts.as_ref()?.number)).min()
+    }
+}
