@@ -3,9 +3,12 @@
 
 pub mod arguments;
 pub mod call;
+pub mod canonical;
 pub mod document;
 pub mod failure;
 pub mod feet;
+pub mod journal;
+pub mod key;
 pub mod listener;
 pub mod output;
 pub mod principal;

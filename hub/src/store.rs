@@ -1,9 +1,10 @@
 //! Where documents and records are kept: the trait, its errors, and the stores.
 //!
 //! A store keeps texts at paths in (tenant, project) scopes, with versions, and small JSON records by kind and key
-//! (tokens, tenants, bindings of foot names). It knows nothing of what they mean. Every store passes `contract`.
+//! (tokens, tenants, bindings of foot names), and a row for each keyed call. It knows nothing of what they mean. Every store passes `contract`.
 
 use async_trait::async_trait;
+use footbridge_shared::id::CallId;
 use jiff::Timestamp;
 use tokio::sync::broadcast;
 
@@ -13,6 +14,7 @@ use crate::domain::scope::Scope;
 #[cfg(test)]
 mod contract;
 pub mod folder;
+pub mod journal;
 pub mod lock;
 pub mod memory;
 mod rules;
@@ -74,6 +76,15 @@ pub struct Record {
     pub version: u64,
     /// JSON text.
     pub value: String,
+}
+
+/// A keyed call: texts that mean nothing to the store.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct StoredCall {
+    /// What was written down before it ran.
+    pub head: String,
+    /// What it came to; `None`: it has no end yet.
+    pub end: Option<String>,
 }
 
 /// Something was written.
@@ -153,7 +164,22 @@ pub trait Store: Send + Sync {
     /// Records of a kind whose key starts with `prefix`, by key in byte order.
     async fn records(&self, kind: &str, prefix: &str) -> StoreResult<Vec<Record>>;
 
-    /// Changes from now on, sent after they are durable, in the order they were made.
+    /// Inserts a keyed call. `Some`: there is one of that id that has not expired; nothing was written.
+    async fn insert_call(&self, call: &CallId, head: &str, expires_at: Timestamp) -> StoreResult<Option<StoredCall>>;
+
+    /// Reads a keyed call that has not expired.
+    async fn call(&self, call: &CallId) -> StoreResult<Option<StoredCall>>;
+
+    /// Writes the end of a keyed call, once; [`StoreError::NotFound`] when there is none. `false`: it had one, which stays.
+    async fn end_call(&self, call: &CallId, end: &str) -> StoreResult<bool>;
+
+    /// Deletes a keyed call, if it is there.
+    async fn remove_call(&self, call: &CallId) -> StoreResult<()>;
+
+    /// Deletes keyed calls that have expired, at most `limit`, and says how many.
+    async fn purge_calls(&self, limit: usize) -> StoreResult<usize>;
+
+    /// Changes of documents and records from now on, sent after they are durable, in the order they were made.
     fn changes(&self) -> broadcast::Receiver<Change>;
 
     /// Writes what is left and lets go of the files.

@@ -15,6 +15,7 @@ use super::arguments::{ArgumentSchema, Arguments};
 use super::call::{CallContext, Caller};
 use super::document::Layer;
 use super::failure::Failure;
+use super::journal::FootTarget;
 use super::output::ToolOutput;
 use super::scope::Scope;
 
@@ -47,6 +48,11 @@ impl SourceKind {
             Self::BuiltIn => "built-in",
             Self::Client => "client",
         }
+    }
+
+    /// The kind of that text.
+    pub fn from_text(text: &str) -> Option<Self> {
+        [Self::Configured, Self::BuiltIn, Self::Client].into_iter().find(|kind| kind.as_str() == text)
     }
 }
 
@@ -166,6 +172,11 @@ pub trait ToolHandler: Send + Sync {
     /// When `ctx.cancel` fires the handler stops the work and says what became of it; the dispatcher waits a short
     /// while for that answer and gives its own otherwise.
     async fn invoke(&self, arguments: Arguments, ctx: &CallContext) -> Result<ToolOutput, Failure>;
+
+    /// The foot that [`Self::invoke`] hands the call to as it is; `None`: the hub runs it.
+    fn runs_on(&self) -> Option<FootTarget> {
+        None
+    }
 }
 
 /// State of a document that names a tool or pack.

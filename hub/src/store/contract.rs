@@ -11,6 +11,7 @@ use crate::clock::manual::ManualClock;
 use crate::domain::document::DocumentPath;
 use crate::domain::scope::Scope;
 
+pub(super) mod calls;
 pub(super) mod changes;
 pub(super) mod documents;
 pub(super) mod listing;
@@ -66,6 +67,14 @@ macro_rules! store_contract {
             records: kinds_do_not_see_each_other;
             records: records_come_by_key_in_byte_order;
             records: concurrent_increments_lose_none;
+            calls: a_call_is_inserted_once_and_reads_back;
+            calls: of_many_that_insert_at_once_one_does;
+            calls: the_first_end_stays;
+            calls: what_is_not_there_does_not_end;
+            calls: a_removed_call_may_be_inserted_anew;
+            calls: an_expired_call_is_as_good_as_gone;
+            calls: a_purge_takes_the_longest_expired_and_no_more_than_it_may;
+            calls: calls_are_announced_to_nobody;
             changes: a_revision_counts_the_writes_of_its_scope;
             changes: a_change_is_there_once_the_write_returned;
             changes: what_was_refused_changed_nothing;

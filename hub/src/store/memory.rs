@@ -4,10 +4,12 @@ use std::collections::{BTreeMap, HashMap};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use async_trait::async_trait;
+use footbridge_shared::id::CallId;
+use jiff::Timestamp;
 use tokio::sync::broadcast;
 
 use super::rules::{KeyRange, check, check_delete, write_time};
-use super::{CHANGE_QUEUE, Change, DocumentMeta, Precondition, Record, Store, StoreResult};
+use super::{CHANGE_QUEUE, Change, DocumentMeta, Precondition, Record, Store, StoreError, StoreResult, StoredCall};
 use crate::clock::SharedClock;
 use crate::domain::document::{Document, DocumentPath, MAX_VERSIONS};
 use crate::domain::scope::Scope;
@@ -23,6 +25,12 @@ pub struct MemoryStore {
 struct Contents {
     scopes: HashMap<Scope, ScopeContents>,
     kinds: HashMap<String, BTreeMap<String, StoredRecord>>,
+    calls: HashMap<CallId, KeyedCall>,
+}
+
+struct KeyedCall {
+    stored: StoredCall,
+    expires_at: Timestamp,
 }
 
 #[derive(Default)]
@@ -197,6 +205,55 @@ impl Store for MemoryStore {
         let range = KeyRange::new(prefix, None);
         let (Some(records), Some(bounds)) = (contents.kinds.get(kind), range.bounds()) else { return Ok(Vec::new()) };
         Ok(records.range::<str, _>(bounds).filter_map(|(key, stored)| stored.live(key)).collect())
+    }
+
+    async fn insert_call(&self, call: &CallId, head: &str, expires_at: Timestamp) -> StoreResult<Option<StoredCall>> {
+        let now = write_time(&*self.clock);
+        let mut contents = self.contents();
+        if let Some(there) = contents.calls.get(call).filter(|there| there.expires_at > now) {
+            return Ok(Some(there.stored.clone()));
+        }
+        let stored = StoredCall { head: head.to_owned(), end: None };
+        contents.calls.insert(call.clone(), KeyedCall { stored, expires_at });
+        Ok(None)
+    }
+
+    async fn call(&self, call: &CallId) -> StoreResult<Option<StoredCall>> {
+        let now = write_time(&*self.clock);
+        let contents = self.contents();
+        Ok(contents.calls.get(call).filter(|there| there.expires_at > now).map(|there| there.stored.clone()))
+    }
+
+    async fn end_call(&self, call: &CallId, end: &str) -> StoreResult<bool> {
+        let mut contents = self.contents();
+        let there = contents.calls.get_mut(call).ok_or(StoreError::NotFound)?;
+        let ends = there.stored.end.is_none();
+        if ends {
+            there.stored.end = Some(end.to_owned());
+        }
+        Ok(ends)
+    }
+
+    async fn remove_call(&self, call: &CallId) -> StoreResult<()> {
+        self.contents().calls.remove(call);
+        Ok(())
+    }
+
+    async fn purge_calls(&self, limit: usize) -> StoreResult<usize> {
+        let now = write_time(&*self.clock);
+        let mut contents = self.contents();
+        let mut expired: Vec<(Timestamp, CallId)> = contents
+            .calls
+            .iter()
+            .filter(|(_, call)| call.expires_at <= now)
+            .map(|(id, call)| (call.expires_at, id.clone()))
+            .collect();
+        expired.sort();
+        expired.truncate(limit);
+        for (_, id) in &expired {
+            contents.calls.remove(id);
+        }
+        Ok(expired.len())
     }
 
     fn changes(&self) -> broadcast::Receiver<Change> {

@@ -8,20 +8,24 @@ use std::path::Path;
 use std::sync::Arc;
 
 use async_trait::async_trait;
+use footbridge_shared::id::CallId;
+use jiff::Timestamp;
 use tokio::sync::broadcast;
 
+use self::calls::{EndCall, InsertCall, PurgeCalls, RemoveCall};
 use self::failure::unavailable;
 use self::readers::Readers;
 pub use self::schema::OpenError;
 use self::writer::Writer;
 use self::writes::{DeleteDocument, DeleteRecord, PutDocument, PutRecord};
 use super::folder::{private_file_if_absent, private_folder};
-use super::rules::KeyRange;
-use super::{CHANGE_QUEUE, Change, DocumentMeta, Precondition, Record, Store, StoreResult};
+use super::rules::{KeyRange, write_time};
+use super::{CHANGE_QUEUE, Change, DocumentMeta, Precondition, Record, Store, StoreResult, StoredCall};
 use crate::clock::SharedClock;
 use crate::domain::document::{Document, DocumentPath};
 use crate::domain::scope::Scope;
 
+mod calls;
 mod failure;
 mod readers;
 mod reads;
@@ -39,6 +43,7 @@ pub struct SqliteStore {
     readers: Readers,
     writer: Arc<Writer>,
     changes: broadcast::Sender<Change>,
+    clock: SharedClock,
 }
 
 impl SqliteStore {
@@ -55,8 +60,8 @@ impl SqliteStore {
         let connection = schema::open_writer(&path)?;
         let readers = Readers::open(&path)?;
         let changes = broadcast::Sender::new(CHANGE_QUEUE);
-        let writer = Writer::start(connection, folder.to_owned(), clock, changes.clone()).map_err(failed)?;
-        Ok(Self { readers, writer: Arc::new(writer), changes })
+        let writer = Writer::start(connection, folder.to_owned(), clock.clone(), changes.clone()).map_err(failed)?;
+        Ok(Self { readers, writer: Arc::new(writer), changes, clock })
     }
 }
 
@@ -134,6 +139,27 @@ impl Store for SqliteStore {
     async fn records(&self, kind: &str, prefix: &str) -> StoreResult<Vec<Record>> {
         let (kind, range) = (kind.to_owned(), KeyRange::new(prefix, None));
         self.readers.read(move |connection| reads::records(connection, &kind, range)).await
+    }
+
+    async fn insert_call(&self, call: &CallId, head: &str, expires_at: Timestamp) -> StoreResult<Option<StoredCall>> {
+        self.writer.write(InsertCall { call: call.clone(), head: head.to_owned(), expires_at }).await
+    }
+
+    async fn call(&self, call: &CallId) -> StoreResult<Option<StoredCall>> {
+        let (call, now) = (call.clone(), write_time(&*self.clock));
+        self.readers.read(move |connection| calls::find(connection, &call, now)).await
+    }
+
+    async fn end_call(&self, call: &CallId, end: &str) -> StoreResult<bool> {
+        self.writer.write(EndCall { call: call.clone(), end: end.to_owned() }).await
+    }
+
+    async fn remove_call(&self, call: &CallId) -> StoreResult<()> {
+        self.writer.write(RemoveCall { call: call.clone() }).await
+    }
+
+    async fn purge_calls(&self, limit: usize) -> StoreResult<usize> {
+        self.writer.write(PurgeCalls { limit }).await
     }
 
     fn changes(&self) -> broadcast::Receiver<Change> {

@@ -14,7 +14,7 @@ const BUSY_TIMEOUT: Duration = Duration::from_secs(5);
 const WAL_KEPT_BYTES: i64 = 16 * 1024 * 1024;
 
 /// The step at index `n` leads from version `n` of the schema to `n + 1`. Steps are only ever added.
-const STEPS: [&str; 1] = [include_str!("v1.sql")];
+const STEPS: [&str; 2] = [include_str!("v1.sql"), include_str!("v2.sql")];
 /// The version this build works with.
 const SCHEMA_VERSION: i32 = STEPS.len() as i32;
 

@@ -116,6 +116,7 @@ async fn listings_walk_an_index_and_sort_nothing() {
         (reads::LIST, "SEARCH documents USING PRIMARY KEY (scope=? AND path>? AND path<?)"),
         (reads::READ_ALL, "SEARCH d USING PRIMARY KEY (scope=? AND path>? AND path<?)"),
         (reads::RECORDS, "SEARCH records USING PRIMARY KEY (kind=? AND key>? AND key<?)"),
+        (calls::EXPIRED, "SEARCH calls USING INDEX calls_by_expiry (expires_at<?)"),
     ] {
         let mut plan = connection.prepare(&format!("EXPLAIN QUERY PLAN {query}")).unwrap();
         let parameters = plan.parameter_count();

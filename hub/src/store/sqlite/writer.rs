@@ -27,8 +27,8 @@ pub(super) trait Write: Send + 'static {
     /// What the caller gets.
     type Output: Send;
 
-    /// Does it, within a transaction. It is undone if it fails.
-    fn apply(&self, connection: &Connection, now: Timestamp) -> Result<(Self::Output, Change), WriteError>;
+    /// Does it, within a transaction. It is undone if it fails. With the change that others are told of, if any.
+    fn apply(&self, connection: &Connection, now: Timestamp) -> Result<(Self::Output, Option<Change>), WriteError>;
 }
 
 /// Hands writes to the thread.
@@ -84,7 +84,7 @@ trait Job: Send {
 
 struct Queued<W: Write> {
     write: W,
-    outcome: Option<StoreResult<(W::Output, Change)>>,
+    outcome: Option<StoreResult<(W::Output, Option<Change>)>>,
     reply: oneshot::Sender<StoreResult<W::Output>>,
 }
 
@@ -104,7 +104,7 @@ impl<W: Write> Job for Queued<W> {
         let outcome = self.outcome.unwrap_or_else(|| Err(unavailable("the write was never tried")));
         let answer = outcome.map(|(output, change)| {
             // First the notice, so that whoever reacts to the answer finds it waiting. Nobody listening is fine.
-            let _ = changes.send(change);
+            let _ = change.map(|change| changes.send(change));
             output
         });
         let _ = self.reply.send(answer);

@@ -1,4 +1,4 @@
-//! The four writes. Each looks first and writes then, so that what is refused costs no sync.
+//! The writes of documents and records. Each looks first and writes then, so that what is refused costs no sync.
 
 use jiff::Timestamp;
 use rusqlite::{Connection, OptionalExtension as _, params};
@@ -22,7 +22,7 @@ pub(super) struct PutDocument {
 impl Write for PutDocument {
     type Output = Document;
 
-    fn apply(&self, connection: &Connection, now: Timestamp) -> Result<(Document, Change), WriteError> {
+    fn apply(&self, connection: &Connection, now: Timestamp) -> Result<(Document, Option<Change>), WriteError> {
         let head = Head::read(connection, &self.scope, &self.path)?;
         let live = head.as_ref().filter(|head| !head.deleted);
         check(self.precondition, live.map(|head| head.version))?;
@@ -35,7 +35,7 @@ impl Write for PutDocument {
             created_by: self.author.clone(),
         };
         insert(connection, touch_scope(connection, &self.scope)?, &document)?;
-        Ok((document, Change::Document { scope: self.scope.clone(), path: self.path.clone() }))
+        Ok((document, Some(Change::Document { scope: self.scope.clone(), path: self.path.clone() })))
     }
 }
 
@@ -49,7 +49,7 @@ pub(super) struct DeleteDocument {
 impl Write for DeleteDocument {
     type Output = ();
 
-    fn apply(&self, connection: &Connection, now: Timestamp) -> Result<((), Change), WriteError> {
+    fn apply(&self, connection: &Connection, now: Timestamp) -> Result<((), Option<Change>), WriteError> {
         let live = Head::read(connection, &self.scope, &self.path)?.filter(|head| !head.deleted);
         check_delete(self.precondition, live.map(|head| head.version))?;
         let scope = touch_scope(connection, &self.scope)?;
@@ -58,7 +58,7 @@ impl Write for DeleteDocument {
                 "UPDATE documents SET deleted = 1, updated_at = ?3, updated_by = ?4 WHERE scope = ?1 AND path = ?2",
             )?
             .execute(params![scope, self.path.as_str(), now.as_millisecond(), self.author])?;
-        Ok(((), Change::Document { scope: self.scope.clone(), path: self.path.clone() }))
+        Ok(((), Some(Change::Document { scope: self.scope.clone(), path: self.path.clone() })))
     }
 }
 
@@ -72,7 +72,7 @@ pub(super) struct PutRecord {
 impl Write for PutRecord {
     type Output = Record;
 
-    fn apply(&self, connection: &Connection, _now: Timestamp) -> Result<(Record, Change), WriteError> {
+    fn apply(&self, connection: &Connection, _now: Timestamp) -> Result<(Record, Option<Change>), WriteError> {
         let head = record_head(connection, &self.kind, &self.key)?;
         check(self.precondition, live_version(head))?;
         let version = head.map_or(0, |(version, _)| version) + 1;
@@ -83,7 +83,7 @@ impl Write for PutRecord {
             )?
             .execute(params![self.kind, self.key, version.cast_signed(), self.value])?;
         let record = Record { key: self.key.clone(), version, value: self.value.clone() };
-        Ok((record, Change::Record { kind: self.kind.clone(), key: self.key.clone() }))
+        Ok((record, Some(Change::Record { kind: self.kind.clone(), key: self.key.clone() })))
     }
 }
 
@@ -96,13 +96,13 @@ pub(super) struct DeleteRecord {
 impl Write for DeleteRecord {
     type Output = ();
 
-    fn apply(&self, connection: &Connection, _now: Timestamp) -> Result<((), Change), WriteError> {
+    fn apply(&self, connection: &Connection, _now: Timestamp) -> Result<((), Option<Change>), WriteError> {
         let head = record_head(connection, &self.kind, &self.key)?;
         check_delete(self.precondition, live_version(head))?;
         connection
             .prepare_cached("UPDATE records SET value = NULL WHERE kind = ?1 AND key = ?2")?
             .execute(params![self.kind, self.key])?;
-        Ok(((), Change::Record { kind: self.kind.clone(), key: self.key.clone() }))
+        Ok(((), Some(Change::Record { kind: self.kind.clone(), key: self.key.clone() })))
     }
 }
 

@@ -2,12 +2,14 @@
 
 use std::sync::atomic::AtomicUsize;
 
+use footbridge_shared::id::CallId;
+use jiff::Timestamp;
 use tokio::sync::broadcast;
 
 use super::layers::lookup;
 use super::*;
 use crate::domain::document::Document;
-use crate::store::{Change, DocumentMeta, Record, StoreResult};
+use crate::store::{Change, DocumentMeta, Record, StoreResult, StoredCall};
 
 #[tokio::test]
 async fn what_was_written_is_in_the_next_listing() {
@@ -217,6 +219,21 @@ impl Store for Wrapped {
     }
     async fn records(&self, kind: &str, prefix: &str) -> StoreResult<Vec<Record>> {
         self.store.records(kind, prefix).await
+    }
+    async fn insert_call(&self, call: &CallId, head: &str, until: Timestamp) -> StoreResult<Option<StoredCall>> {
+        self.store.insert_call(call, head, until).await
+    }
+    async fn call(&self, call: &CallId) -> StoreResult<Option<StoredCall>> {
+        self.store.call(call).await
+    }
+    async fn end_call(&self, call: &CallId, end: &str) -> StoreResult<bool> {
+        self.store.end_call(call, end).await
+    }
+    async fn remove_call(&self, call: &CallId) -> StoreResult<()> {
+        self.store.remove_call(call).await
+    }
+    async fn purge_calls(&self, limit: usize) -> StoreResult<usize> {
+        self.store.purge_calls(limit).await
     }
     async fn close(&self) -> StoreResult<()> {
         self.store.close().await

@@ -21,8 +21,8 @@ where
 {
     type Output = T;
 
-    fn apply(&self, connection: &Connection, _now: Timestamp) -> Result<(T, Change), WriteError> {
-        Ok((self.0(connection)?, Change::Record { kind: "test".to_owned(), key: String::new() }))
+    fn apply(&self, connection: &Connection, _now: Timestamp) -> Result<(T, Option<Change>), WriteError> {
+        Ok((self.0(connection)?, Some(Change::Record { kind: "test".to_owned(), key: String::new() })))
     }
 }
 
