@@ -10,6 +10,10 @@ pub mod tools;
 
 /// The header of a reply that names its call.
 pub const CALL_HEADER: &str = "footbridge-call";
+/// The header with which a client makes a call repeatable.
+pub const IDEMPOTENCY_KEY_HEADER: &str = "idempotency-key";
+/// The header of a reply that is the stored end of an earlier try: `true`.
+pub const REPLAYED_HEADER: &str = "footbridge-replayed";
 /// The header of a document reply that names the layer it came from.
 pub const LAYER_HEADER: &str = "footbridge-layer";
 /// Most items of one page.

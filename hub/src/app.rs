@@ -14,7 +14,8 @@ use crate::access::{AccessError, Tenants, Tokens};
 use crate::clock::{SharedClock, SystemClock};
 use crate::config::HubConfig;
 use crate::dispatch::audit::AuditLog;
-use crate::dispatch::{Dispatcher, Sources};
+use crate::dispatch::keyed::KeyedCalls;
+use crate::dispatch::{Dispatcher, DispatcherParts, Sources};
 use crate::documents::{Bundled, DocumentChange, DocumentParts, Documents, FolderError};
 use crate::domain::failure::Failure;
 use crate::domain::scope::Scope;
@@ -23,6 +24,7 @@ use crate::script::{Pool, PoolConfig};
 use crate::sources::builtin::{BuiltInError, BuiltInSource, NAMES, Services};
 use crate::sources::configured::{Checker, ConfiguredSource, Dependencies, Registry, RegistryError};
 use crate::sources::feet::{FeetConfig, FeetParts, FeetRegistry, ScopeCheck};
+use crate::store::journal::StoredJournal;
 use crate::store::lock::{DataLock, LockError};
 use crate::store::sqlite::{OpenError, SqliteStore};
 use crate::store::{Store, StoreError};
@@ -134,6 +136,9 @@ impl Hub {
         let reader = Arc::new(documents.clone());
         let scripts =
             Arc::new(Pool::start(&pool_config(&config)?, reader.clone(), &lifecycle).await.map_err(AppError::Scripts)?);
+        let journal = StoredJournal::new(store.clone());
+        journal.sweep(&lifecycle);
+        let keyed = KeyedCalls::new(Arc::new(journal), clock.clone());
         let feet = FeetRegistry::open(FeetParts {
             config: feet_config(&config),
             store: store.clone(),
@@ -141,6 +146,7 @@ impl Hub {
             lifecycle: lifecycle.clone(),
             scopes: Arc::new(KnownScopes(tenants.clone())),
             built_ins: NAMES.iter().map(|name| (*name).to_owned()).collect(),
+            late: keyed.clone(),
         })
         .await?;
         let built_in = BuiltInSource::new(&Services {
@@ -151,16 +157,17 @@ impl Hub {
         })?;
         let dependencies = Dependencies { documents: reader, scripts: scripts.clone(), feet: Arc::new(feet.clone()) };
         let configured = ConfiguredSource::new(documents.clone(), checker, dependencies, &lifecycle);
-        let dispatcher = Dispatcher::new(
-            Sources {
+        let dispatcher = Dispatcher::new(DispatcherParts {
+            sources: Sources {
                 configured: Arc::new(configured.clone()),
                 built_in: Arc::new(built_in),
                 client: Arc::new(feet.clone()),
             },
-            vec![Arc::new(AuditLog)],
-            lifecycle.clone(),
-            clock.clone(),
-        );
+            listeners: vec![Arc::new(AuditLog)],
+            keyed,
+            feet: Arc::new(feet.clone()),
+            lifecycle: lifecycle.clone(),
+        });
         let state = AppState {
             dispatcher,
             documents,

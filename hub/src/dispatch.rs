@@ -1,11 +1,16 @@
 //! The dispatcher: one surface over all sources, one way to run a call.
 //!
 //! It merges what the sources offer, applies the gates, checks arguments, keeps both deadlines, carries cancellation,
-//! and tells the listeners. It knows nothing of HTTP, scripts or sockets.
+//! and tells the listeners. Calls with a key are written down first (`admit`). It knows nothing of HTTP, scripts or sockets.
 
+mod admit;
 pub mod audit;
 pub mod calls;
 pub mod catalog;
+pub mod events;
+pub mod found;
+mod kept;
+pub mod keyed;
 mod run;
 #[cfg(test)]
 mod tests;
@@ -21,14 +26,17 @@ use dashmap::DashMap;
 use footbridge_shared::ErrorCode;
 use footbridge_shared::id::{CallId, Subject, TenantName};
 use futures::FutureExt as _;
-use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 use self::calls::{CallEntry, CallResult, CallTable};
 use self::catalog::{Catalog, Resolution};
-use crate::clock::{SharedClock, random_id};
+use self::keyed::KeyedCalls;
+use crate::clock::random_id;
 use crate::domain::arguments::Arguments;
-use crate::domain::call::{CallClock, CallContext, CallEvent, Caller, MAX_DEPTH};
+use crate::domain::call::{CallClock, CallContext, Caller, MAX_DEPTH};
 use crate::domain::failure::Failure;
+use crate::domain::journal::FootRecall;
+use crate::domain::key::IdempotencyKey;
 use crate::domain::listener::CallListener;
 use crate::domain::output::ToolOutput;
 use crate::domain::scope::Scope;
@@ -66,8 +74,22 @@ pub struct CallRequest {
     pub timeout: Option<Duration>,
     /// A shorter hard limit than the tool's.
     pub max_timeout: Option<Duration>,
-    /// Who listens to progress and output.
-    pub events: Option<mpsc::Sender<CallEvent>>,
+    /// With a key the call happens at most once, however often it is asked for, and survives its caller.
+    pub key: Option<IdempotencyKey>,
+}
+
+/// What a dispatcher works with.
+pub struct DispatcherParts {
+    /// Where tools come from.
+    pub sources: Sources,
+    /// Who watches calls.
+    pub listeners: Vec<Arc<dyn CallListener>>,
+    /// Calls with a key.
+    pub keyed: Arc<KeyedCalls>,
+    /// Finds the feet of keyed calls.
+    pub feet: Arc<dyn FootRecall>,
+    /// Owns the tasks.
+    pub lifecycle: Lifecycle,
 }
 
 /// Dispatches calls. One a hub.
@@ -76,24 +98,35 @@ pub struct Dispatcher {
     sources: Sources,
     listeners: Vec<Arc<dyn CallListener>>,
     calls: Arc<CallTable>,
+    keyed: Arc<KeyedCalls>,
+    feet: Arc<dyn FootRecall>,
     permits: Arc<Semaphore>,
     shares: DashMap<TenantName, Arc<Semaphore>>,
     lifecycle: Lifecycle,
 }
 
+/// A call that passed every gate.
+struct Prepared {
+    tool: Arc<Tool>,
+    clock: CallClock,
+    permits: [OwnedSemaphorePermit; 2],
+}
+
+fn draining() -> Failure {
+    Failure::not_run(ErrorCode::Draining, "the hub is going down").hint("try again shortly")
+}
+
 impl Dispatcher {
-    /// A dispatcher over these sources.
-    pub fn new(
-        sources: Sources,
-        listeners: Vec<Arc<dyn CallListener>>,
-        lifecycle: Lifecycle,
-        clock: SharedClock,
-    ) -> Arc<Self> {
+    /// A dispatcher over these parts.
+    pub fn new(parts: DispatcherParts) -> Arc<Self> {
+        let DispatcherParts { sources, listeners, keyed, feet, lifecycle } = parts;
         Arc::new_cyclic(|me| Self {
             me: me.clone(),
             sources,
             listeners,
-            calls: Arc::new(CallTable::new(clock)),
+            calls: keyed.calls.clone(),
+            keyed,
+            feet,
             permits: Arc::new(Semaphore::new(MAX_RUNNING_CALLS)),
             shares: DashMap::new(),
             lifecycle,
@@ -136,23 +169,29 @@ impl Dispatcher {
         Ok([own, place])
     }
 
-    /// Prepares a call from outside; it runs once the [`RunningCall`] is waited for or detached.
+    /// Prepares a call from outside; it runs once the [`RunningCall`] is waited for or detached. One with a key runs
+    /// already, or has run.
     ///
     /// # Errors
-    /// A failure with outcome `not_run`: no such tool, arguments that do not fit, too many calls, a hub going down.
-    pub async fn start(&self, request: CallRequest) -> Result<RunningCall, Failure> {
+    /// No such tool, arguments that do not fit, too many calls, a hub going down: the outcome is `not_run`. With a key also
+    /// `idempotency_key_reused` (this call did not run), and what is known of an earlier try that cannot be told the end of:
+    /// the outcome is `unknown` then.
+    pub async fn start(&self, mut request: CallRequest) -> Result<RunningCall, Failure> {
         let (scope, caller, name) = (request.scope.clone(), request.caller.clone(), request.name.clone());
-        let prepared = self.prepare(request).await;
-        if let Err(failure) = &prepared {
+        let started = match request.key.take() {
+            None => self.start_unkeyed(request).await,
+            Some(key) => self.start_keyed(request, key).await,
+        };
+        if let Err(failure) = &started {
             for listener in &self.listeners {
                 listener.refused(&scope, &caller, &name, failure);
             }
         }
-        prepared
+        started
     }
 
-    async fn prepare(&self, request: CallRequest) -> Result<RunningCall, Failure> {
-        let draining = || Failure::not_run(ErrorCode::Draining, "the hub is going down").hint("try again shortly");
+    /// Takes a call through every gate.
+    async fn prepare(&self, request: &CallRequest) -> Result<Prepared, Failure> {
         if self.lifecycle.soft().is_cancelled() {
             return Err(draining());
         }
@@ -160,38 +199,51 @@ impl Dispatcher {
         let catalog = self.catalog(&request.scope, &request.caller.subject).await?;
         let tool = resolve(&catalog, &request.caller, &request.name)?;
         check_arguments(&tool, &request.arguments)?;
-
-        let dispatcher = self.me.upgrade().ok_or_else(draining)?;
         let (idle, hard) = tool.limits();
         let clock = CallClock::start(
             request.timeout.map_or(idle, |shorter| idle.min(shorter)),
             request.max_timeout.map_or(hard, |shorter| hard.min(shorter)),
         );
-        let tools = dispatcher.clone();
-        let ctx = CallContext::new(new_call_id(), request.scope, request.caller, clock, tools, request.events);
-        let entry = self.calls.insert(&ctx, &tool);
+        Ok(Prepared { tool, clock, permits })
+    }
+
+    async fn start_unkeyed(&self, request: CallRequest) -> Result<RunningCall, Failure> {
+        let Prepared { tool, clock, permits } = self.prepare(&request).await?;
+        let dispatcher = self.me.upgrade().ok_or_else(draining)?;
+        let CallRequest { scope, caller, arguments, .. } = request;
+        let call = new_call_id();
+        let entry = CallEntry::new(call.clone(), scope.clone(), &caller, &tool, None, dispatcher.keyed.clock.now());
+        self.calls.insert(entry.clone());
+        let mut ctx = CallContext::new(call, scope, caller, clock, dispatcher.clone(), Some(entry.clone()));
+        ctx.cancel = entry.cancel_token().clone();
         let running = entry.clone();
         let work = Box::pin(async move {
-            let hard_stop = dispatcher.lifecycle.hard();
-            let run = AssertUnwindSafe(dispatcher.run(&tool, request.arguments, &ctx, None)).catch_unwind();
-            let result = tokio::select! {
-                // In this order: what was begun has an end that its listeners hear of.
-                biased;
-                result = run => result.unwrap_or_else(|_| Err(run::broken())),
-                () = hard_stop.cancelled() => Err(run::stopped()),
-            };
-            dispatcher.calls.end(&running, result);
+            let result = dispatcher.execute(&tool, arguments, &ctx).await;
+            dispatcher.calls.end(&running, Arc::new(result));
             drop(permits);
         });
-        Ok(RunningCall { entry, work: Some(work), lifecycle: self.lifecycle.clone() })
+        Ok(RunningCall { entry, replayed: false, work: Some(work), lifecycle: self.lifecycle.clone() })
+    }
+
+    /// Runs a tool to an end of any kind.
+    async fn execute(&self, tool: &Arc<Tool>, arguments: Arguments, ctx: &CallContext) -> Result<ToolOutput, Failure> {
+        let run = AssertUnwindSafe(self.run(tool, arguments, ctx, None)).catch_unwind();
+        tokio::select! {
+            // In this order: what was begun has an end that its listeners hear of.
+            biased;
+            result = run => result.unwrap_or_else(|_| Err(run::broken())),
+            () = self.lifecycle.hard().cancelled() => Err(run::stopped()),
+        }
     }
 }
 
 /// A call that was prepared. It runs while it is waited for; when it is dropped before its end, whoever wanted the result is
-/// gone: the call is cancelled, and goes on in a task of its own until the tool has stopped.
+/// gone: the call is cancelled, and goes on in a task of its own until the tool has stopped. One with a key has a task of
+/// its own from the start, and goes on whatever becomes of this.
 #[must_use = "a call that is dropped is cancelled"]
 pub struct RunningCall {
     entry: Arc<CallEntry>,
+    replayed: bool,
     work: Option<Pin<Box<dyn Future<Output = ()> + Send>>>,
     lifecycle: Lifecycle,
 }
@@ -200,6 +252,11 @@ impl RunningCall {
     /// The call.
     pub fn entry(&self) -> &Arc<CallEntry> {
         &self.entry
+    }
+
+    /// Whether this is the end of an earlier try with the same key, as the journal has it.
+    pub fn is_replayed(&self) -> bool {
+        self.replayed
     }
 
     /// Runs it here, to its end. In the caller's own task: a task more would cost a relayed call more than all else.

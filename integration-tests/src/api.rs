@@ -74,6 +74,11 @@ impl Api {
         Self { token: Some(token.to_owned()), ..self.clone() }
     }
 
+    /// The token it sends.
+    pub fn token(&self) -> Option<&str> {
+        self.token.as_deref()
+    }
+
     /// A request to an absolute path of the hub.
     pub fn request(&self, method: Method, path: &str) -> RequestBuilder {
         let request = self.http.request(method, format!("{}{path}", self.url));

@@ -84,6 +84,14 @@ pub struct OutputEvent {
     pub skipped_bytes: u64,
 }
 
+/// The data of the SSE event `skipped`: a gap.
+#[derive(Debug, Clone, Serialize, Deserialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct SkippedEvent {
+    /// How many events are missing here.
+    pub events: u64,
+}
+
 /// Whether a call still runs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "kebab-case")]

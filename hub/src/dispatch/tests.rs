@@ -10,9 +10,16 @@ use serde_json::value::RawValue;
 use tokio::time::{Instant, sleep};
 
 use super::*;
-use crate::clock::SystemClock;
+use crate::clock::{SharedClock, SystemClock};
+use crate::domain::call::CallEvent;
+use crate::domain::journal::{FootTarget, Recall};
 use crate::domain::listener::CallEnd;
 use crate::domain::tool::{Listing, MAX_HARD, MAX_IDLE, Origin, ToolHandler, ToolSpec};
+
+mod journal;
+mod keyed;
+
+use journal::Journal;
 
 const SECOND: Duration = Duration::from_secs(1);
 
@@ -80,6 +87,17 @@ impl ToolSource for Tools {
     }
 }
 
+/// No call of these tests goes to a foot.
+struct NoFeet;
+
+impl FootRecall for NoFeet {
+    fn recall(&self, _: &Scope, _: &FootTarget, _: &ToolName) -> Recall {
+        Recall::Away
+    }
+
+    fn stop(&self, _: &Scope, _: &FootTarget, _: &CallId) {}
+}
+
 fn tool(name: &str, does: Does, limits: Option<(Duration, Duration)>) -> (ToolName, Arc<Tool>) {
     let name = ToolName::parse(name).unwrap();
     let spec = ToolSpec {
@@ -120,7 +138,9 @@ fn dispatcher(listeners: Vec<Arc<dyn CallListener>>) -> (Arc<Dispatcher>, Lifecy
     let built_in = Arc::new(Tools(Arc::new(Listing { tools, ..Listing::default() })));
     let sources = Sources { configured: empty(), built_in, client: empty() };
     let lifecycle = Lifecycle::new();
-    (Dispatcher::new(sources, listeners, lifecycle.clone(), Arc::new(SystemClock)), lifecycle)
+    let clock: SharedClock = Arc::new(SystemClock);
+    let (keyed, feet) = (KeyedCalls::new(Journal::new(), clock), Arc::new(NoFeet));
+    (Dispatcher::new(DispatcherParts { sources, listeners, keyed, feet, lifecycle: lifecycle.clone() }), lifecycle)
 }
 
 /// A tenth of what may be kept of ended calls.
@@ -134,7 +154,7 @@ fn request_of(tenant: &str, name: &str) -> CallRequest {
         arguments: Arguments::empty(),
         timeout: None,
         max_timeout: None,
-        events: None,
+        key: None,
     }
 }
 
@@ -235,6 +255,24 @@ async fn ended_calls_are_kept_within_bounds() {
         dispatcher.start(request("answer")).await.unwrap().wait().await;
     }
     assert_eq!(dispatcher.calls().list(&request("answer").scope).len(), calls::MAX_ENDED);
+}
+
+#[tokio::test]
+async fn a_tenants_results_are_not_given_up_for_those_of_one_that_has_more() {
+    let (dispatcher, _) = dispatcher(Vec::new());
+    for _ in 0..3 {
+        dispatcher.start(request_of("small", "large")).await.unwrap().wait().await;
+    }
+    for _ in 0..30 {
+        dispatcher.start(request_of("big", "large")).await.unwrap().wait().await;
+    }
+    for _ in 0..calls::MAX_ENDED + 10 {
+        dispatcher.start(request_of("busy", "answer")).await.unwrap().wait().await;
+    }
+    let kept = |tenant: &str| dispatcher.calls().list(&request_of(tenant, "large").scope).len();
+    assert_eq!(kept("small"), 3);
+    assert!((5..=7).contains(&kept("big")), "{}", kept("big"));
+    assert!(kept("busy") > calls::MAX_ENDED / 2);
 }
 
 /// Writes down what it is told.

@@ -5,7 +5,8 @@ use std::time::Duration;
 
 use footbridge_shared::id::{CallId, Subject};
 use footbridge_shared::message::Stream;
-use tokio::sync::{mpsc, watch};
+use parking_lot::Mutex;
+use tokio::sync::watch;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
@@ -74,8 +75,51 @@ pub enum CallEvent {
     },
 }
 
-/// Events waiting for one listener; further ones are dropped, for events are a courtesy and results are not.
-pub const EVENT_QUEUE: usize = 256;
+/// Hears what a call says while it runs.
+pub trait EventSink: Send + Sync {
+    /// Takes an event. Never waits: events are a courtesy, and what there is no room for is dropped.
+    fn event(&self, event: CallEvent);
+}
+
+/// What makes a call a keyed one, for whoever runs it.
+///
+/// A foot keeps a result until it hears that it is safe. So the foot's end of the call leaves word here how to say that
+/// ([`Self::answered`]), and the dispatcher says it once the result is written down ([`Self::take_receipt`]).
+pub struct Keyed {
+    digest: String,
+    receipt: Mutex<Option<Receipt>>,
+}
+
+/// Tells a foot that its answer is safe.
+pub type Receipt = Box<dyn FnOnce() + Send>;
+
+impl std::fmt::Debug for Keyed {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Keyed").field("digest", &self.digest).finish_non_exhaustive()
+    }
+}
+
+impl Keyed {
+    /// A keyed call with this digest of tool and arguments.
+    pub fn new(digest: String) -> Self {
+        Self { digest, receipt: Mutex::new(None) }
+    }
+
+    /// The digest.
+    pub fn digest(&self) -> &str {
+        &self.digest
+    }
+
+    /// The foot itself has said how the call ended.
+    pub fn answered(&self, receipt: Receipt) {
+        *self.receipt.lock() = Some(receipt);
+    }
+
+    /// How to tell the foot that its answer is safe; `None`: it gave none.
+    pub fn take_receipt(&self) -> Option<Receipt> {
+        self.receipt.lock().take()
+    }
+}
 
 /// Time limits of one call. Progress moves the idle limit, nothing moves the hard one.
 #[derive(Debug, Clone)]
@@ -185,7 +229,9 @@ pub struct CallContext {
     pub depth: u8,
     /// Calls other tools, within what the caller may do.
     pub tools: Arc<dyn ToolCaller>,
-    events: Option<mpsc::Sender<CallEvent>>,
+    /// Present for a call with an idempotency key, and for no call that it makes.
+    pub keyed: Option<Arc<Keyed>>,
+    events: Option<Arc<dyn EventSink>>,
 }
 
 impl std::fmt::Debug for CallContext {
@@ -207,9 +253,9 @@ impl CallContext {
         caller: Arc<Caller>,
         clock: CallClock,
         tools: Arc<dyn ToolCaller>,
-        events: Option<mpsc::Sender<CallEvent>>,
+        events: Option<Arc<dyn EventSink>>,
     ) -> Self {
-        Self { call, scope, caller, clock, cancel: CancellationToken::new(), depth: 0, tools, events }
+        Self { call, scope, caller, clock, cancel: CancellationToken::new(), depth: 0, tools, keyed: None, events }
     }
 
     /// The same call, stricter in time and with a token of its own that the outer one's also fires.
@@ -227,15 +273,14 @@ impl CallContext {
     /// A call that this one makes. Whoever runs it gives it a cancel token of its own ([`Self::stoppable`]).
     #[must_use]
     pub fn inner(&self) -> Self {
-        Self { depth: self.depth.saturating_add(1), ..self.clone() }
+        Self { depth: self.depth.saturating_add(1), keyed: None, ..self.clone() }
     }
 
-    /// A sign of life, passed on to whoever listens. Never waits: an event that finds the queue full is dropped.
+    /// A sign of life, passed on to whoever listens. Never waits.
     pub fn emit(&self, event: CallEvent) {
         self.clock.touch();
         if let Some(events) = &self.events {
-            // Full or closed: nobody is harmed.
-            let _ = events.try_send(event);
+            events.event(event);
         }
     }
 }

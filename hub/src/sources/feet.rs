@@ -20,6 +20,7 @@ use tokio::time::Instant;
 use crate::clock::SharedClock;
 use crate::domain::failure::Failure;
 use crate::domain::feet::{FootDirectory, FootSummary};
+use crate::domain::journal::LateResults;
 use crate::domain::principal::Principal;
 use crate::domain::scope::Scope;
 use crate::domain::tool::{Listing, Tool, ToolSource};
@@ -43,6 +44,7 @@ mod offer;
 mod outbox;
 mod parts;
 mod pending;
+mod recall;
 mod roster;
 #[cfg(test)]
 mod tests;
@@ -84,6 +86,8 @@ pub struct FeetParts {
     pub scopes: Arc<dyn ScopeCheck>,
     /// Names of the hub's own tools: no foot may take them.
     pub built_ins: BTreeSet<String>,
+    /// Takes results whose callers are gone.
+    pub late: Arc<dyn LateResults>,
 }
 
 /// Numbers of what is here now.
@@ -114,6 +118,7 @@ struct Core {
     lifecycle: Lifecycle,
     scopes: Arc<dyn ScopeCheck>,
     bindings: Bindings,
+    late: Arc<dyn LateResults>,
     intake: Intake,
     rosters: RwLock<HashMap<Scope, Arc<Roster>>>,
     epochs: AtomicU64,
@@ -128,7 +133,7 @@ impl FeetRegistry {
     /// # Errors
     /// When the store does not answer.
     pub async fn open(parts: FeetParts) -> StoreResult<Self> {
-        let FeetParts { config, store, clock, lifecycle, scopes, built_ins } = parts;
+        let FeetParts { config, store, clock, lifecycle, scopes, built_ins, late } = parts;
         let node =
             Node { name: config.node.clone(), limits: config.limits(), started: Instant::now(), parts: Arc::default() };
         let stored = store.changes();
@@ -138,6 +143,7 @@ impl FeetRegistry {
             lifecycle,
             scopes,
             bindings: Bindings::new(store),
+            late,
             intake: Intake::new(built_ins),
             rosters: RwLock::default(),
             epochs: AtomicU64::new(0),

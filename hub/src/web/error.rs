@@ -3,8 +3,8 @@
 use axum::http::header::{CONNECTION, CONTENT_TYPE, RETRY_AFTER, WWW_AUTHENTICATE};
 use axum::http::{HeaderValue, Method, StatusCode, Uri};
 use axum::response::{IntoResponse, Response};
-use footbridge_shared::ErrorCode;
 use footbridge_shared::id::NameError;
+use footbridge_shared::{ErrorCode, Outcome};
 
 use crate::access::AccessError;
 use crate::api::problem::{PROBLEM_JSON, Problem};
@@ -100,6 +100,13 @@ impl ApiError {
     #[must_use]
     pub fn hint(mut self, hint: impl Into<String>) -> Self {
         self.0.hint = Some(hint.into());
+        self
+    }
+
+    /// Says that the call which was asked for certainly did not run.
+    #[must_use]
+    pub fn not_run(mut self) -> Self {
+        self.0.outcome = Some(Outcome::NotRun);
         self
     }
 

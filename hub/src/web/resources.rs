@@ -2,6 +2,7 @@
 
 mod calls;
 mod documents;
+mod events;
 mod feet;
 mod health;
 mod invoke;

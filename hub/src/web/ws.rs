@@ -128,11 +128,13 @@ mod tests {
     use tokio_util::sync::CancellationToken;
 
     use crate::clock::SystemClock;
+    use crate::dispatch::keyed::KeyedCalls;
     use crate::domain::failure::Failure;
     use crate::domain::principal::{Reach, Role};
     use crate::domain::scope::Scope;
     use crate::lifecycle::Lifecycle;
     use crate::sources::feet::{FeetConfig, FeetParts, ScopeCheck};
+    use crate::store::journal::StoredJournal;
     use crate::store::memory::MemoryStore;
 
     struct NoScopes;
@@ -146,9 +148,12 @@ mod tests {
 
     async fn registry(lifecycle: &Lifecycle) -> FeetRegistry {
         let clock = Arc::new(SystemClock);
+        let store = Arc::new(MemoryStore::new(clock.clone()));
+        let late = KeyedCalls::new(Arc::new(StoredJournal::new(store.clone())), clock.clone());
         FeetRegistry::open(FeetParts {
             config: FeetConfig::default(),
-            store: Arc::new(MemoryStore::new(clock.clone())),
+            store,
+            late,
             clock,
             lifecycle: lifecycle.clone(),
             scopes: Arc::new(NoScopes),

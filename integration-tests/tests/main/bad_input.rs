@@ -81,7 +81,12 @@ async fn each_bad_request_has_its_code_and_says_what_is_wrong() -> TestResult {
         assert!(problem["detail"].as_str().is_some_and(|detail| detail.len() > 10), "{problem}");
     }
     let keyed = api.request(Method::POST, invoke).header("idempotency-key", "k").body("{}");
-    assert_eq!(send(keyed).await?.code(), "not_supported");
+    assert_eq!(send(keyed).await?.status, StatusCode::OK, "any printable text is a key");
+    for odd in ["", "\u{e9}", &"x".repeat(256)] {
+        let keyed = api.request(Method::POST, invoke).header("idempotency-key", odd.as_bytes()).body("{}");
+        let problem = send(keyed).await?.json();
+        assert_eq!((&problem["code"], &problem["outcome"]), (&"bad_request".into(), &"not_run".into()), "{problem}");
+    }
     assert_eq!(ask(Method::POST, invoke, "{}").await?.status, StatusCode::OK, "and the hub serves on");
     Ok(())
 }

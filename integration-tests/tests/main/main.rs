@@ -12,6 +12,7 @@ mod documents;
 mod help;
 mod hostile_foot;
 mod isolation;
+mod keyed;
 mod load;
 mod ownership;
 mod scripts;

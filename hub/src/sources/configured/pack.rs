@@ -14,6 +14,7 @@ use crate::domain::arguments::Arguments;
 use crate::domain::call::CallContext;
 use crate::domain::document::Layer;
 use crate::domain::failure::Failure;
+use crate::domain::journal::FootTarget;
 use crate::domain::output::ToolOutput;
 use crate::domain::scope::Scope;
 use crate::domain::tool::{Listing, Tool, ToolHandler, ToolSpec};
@@ -109,6 +110,10 @@ impl ToolHandler for Inner {
             schema.check(&arguments)?;
         }
         self.0.handler.invoke(arguments, ctx).await
+    }
+
+    fn runs_on(&self) -> Option<FootTarget> {
+        self.0.handler.runs_on()
     }
 }
 

@@ -2,10 +2,10 @@
 
 use std::sync::Arc;
 
-use footbridge_shared::ErrorCode;
 use footbridge_shared::id::{CallId, ToolName};
 use footbridge_shared::limits::{BUSY_RETRY_AFTER_MS, FOOT_QUEUE, MAX_MESSAGE_BYTES};
 use footbridge_shared::message::{Call, Caller, HubToFoot};
+use footbridge_shared::{ErrorCode, Outcome};
 use tokio::sync::oneshot;
 
 use super::config::millis;
@@ -16,6 +16,15 @@ use crate::clock::random_id;
 use crate::domain::arguments::Arguments;
 use crate::domain::call::{CallContext, CallEvent};
 use crate::domain::failure::Failure;
+
+/// To whom the end of a call was handed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Told {
+    /// To its caller, who has it: the foot may forget it.
+    Done,
+    /// To the caller of a keyed call, who stores it first.
+    ToBeStored,
+}
 
 impl Foot {
     /// Puts a call on its way; [`Waiting::end`] gives its end.
@@ -29,13 +38,17 @@ impl Foot {
         arguments: Arguments,
         ctx: &CallContext,
     ) -> Result<Waiting, Failure> {
-        // Calls that one call from outside makes on its way share its id: a foot needs to tell them apart.
-        let call = CallId::parse(&random_id())
-            .map_err(|error| Failure::not_run(ErrorCode::Internal, "no call id could be made").cause(error))?;
+        // Calls that one call from outside makes on its way share its id: a foot needs to tell them apart. A call with a key
+        // is no call on another's way, and its foot has to know it again.
+        let call = match &ctx.keyed {
+            Some(_) => ctx.call.clone(),
+            None => CallId::parse(&random_id())
+                .map_err(|error| Failure::not_run(ErrorCode::Internal, "no call id could be made").cause(error))?,
+        };
         let message = Call {
             call: call.clone(),
-            keyed: false,
-            digest: None,
+            keyed: ctx.keyed.is_some(),
+            digest: ctx.keyed.as_ref().map(|keyed| keyed.digest().to_owned()),
             tool: local.to_string(),
             arguments: arguments.into_raw(),
             deadline_ms: millis(ctx.clock.left()),
@@ -67,6 +80,12 @@ impl Foot {
         };
         if state.pending.len() >= state.max_concurrent + FOOT_QUEUE {
             return Err(busy());
+        }
+        if state.pending.contains_key(&call) {
+            let message = "the foot has not given up an earlier try of this call";
+            return Err(
+                Failure::new(ErrorCode::IdConflict, Outcome::Unknown, message).hint("ask again with the same key")
+            );
         }
         let room = self.room.clone().try_acquire_many_owned(bytes).map_err(|_| busy())?;
         state.outbox.call(frame.clone()).map_err(|_| busy())?;
@@ -111,12 +130,35 @@ impl Foot {
         drop(state);
     }
 
-    /// Hands the end of a call to its caller. `false`: nobody waits for it.
-    pub(super) fn settle(&self, epoch: u64, call: &CallId, settled: impl FnOnce() -> Settled) -> bool {
+    /// Hands the end of a call, as the foot tells it, to its caller.
+    ///
+    /// # Errors
+    /// Nobody waits for it: gives it back.
+    pub(super) fn settle(&self, epoch: u64, call: &CallId, settled: Settled) -> Result<Told, Settled> {
         let mut state = self.state.lock();
         let pending = if state.epoch == epoch { state.pending.remove(call) } else { None };
         drop(state);
-        pending.map(|pending| pending.settle(settled())).is_some()
+        let Some(pending) = pending else { return Err(settled) };
+        let keyed = pending.ctx.keyed.is_some();
+        pending.answered(settled);
+        Ok(if keyed { Told::ToBeStored } else { Told::Done })
+    }
+
+    /// The end of a keyed call is stored: over whatever connection the foot has now it hears that it may forget it. One that
+    /// is away brings it again, and hears it then.
+    pub(super) fn acknowledge(&self, call: CallId) {
+        let state = self.state.lock();
+        if state.link == Link::Open {
+            state.outbox.ack(call);
+        }
+    }
+
+    /// Asks for the end of a call that nobody here waits for.
+    pub(super) fn stop_unawaited(&self, call: &CallId) {
+        let state = self.state.lock();
+        if state.link == Link::Open {
+            state.outbox.control(cancel(call));
+        }
     }
 
     /// Passes on what a call says while it runs. `false`: nobody listens.

@@ -14,7 +14,7 @@ use super::config::millis;
 use super::foot::Foot;
 use super::frame::Ending;
 use super::handshake::{NoSeat, greet};
-use super::inbound::{Next, Patience, go_on, offered, receive};
+use super::inbound::{Next, Patience, go_on, late, offered, receive};
 use super::outbox::Outbox;
 use super::roster::Roster;
 use super::wire::{Event, FootSocket, Wire};
@@ -156,6 +156,11 @@ async fn serve<S: FootSocket>(core: &Arc<Core>, wire: &mut Wire<S>, seat: &Seat,
                         biased;
                         () = &mut hard => return drained(core, &outbox),
                         () = offered(core, seat, &outbox, &mut patience, *tools) => {}
+                    },
+                    Next::Late(end) => tokio::select! {
+                        biased;
+                        () = &mut hard => return drained(core, &outbox),
+                        () = late(core, seat, &outbox, *end) => {}
                     },
                     Next::BadFrames => return Parting::told(Ending::bad_frames(), true),
                 }

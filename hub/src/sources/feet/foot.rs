@@ -6,7 +6,7 @@
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::sync::Arc;
 
-use footbridge_shared::id::{CallId, FootKey, FootName, InstanceId, SessionId, Subject};
+use footbridge_shared::id::{CallId, FootKey, FootName, InstanceId, SessionId, Subject, ToolName};
 use footbridge_shared::limits::{Limits, MAX_MAX_CONCURRENT};
 use footbridge_shared::message::{Cancel, FootInfo, Hello, InFlight, InFlightState, Ping, Share, Welcome};
 use footbridge_shared::text::clean_and_cut;
@@ -22,6 +22,7 @@ use super::outbox::Outbox;
 use super::parts::{FootRoom, HubRoom};
 use super::pending::{Lost, Pending, not_started};
 use crate::domain::feet::{FootDetails, FootState};
+use crate::domain::journal::FootTarget;
 use crate::domain::scope::Scope;
 
 /// What a `cancel` says to the foot.
@@ -281,6 +282,17 @@ impl Foot {
         drop(state);
         self.news.notify_waiters();
         self.lose(lost, Lost::Gone);
+    }
+
+    /// This foot, as the journal names it, with one of its tools.
+    pub(super) fn target(&self, local: &ToolName) -> FootTarget {
+        FootTarget {
+            owner: self.owner.clone(),
+            foot: self.name.clone(),
+            key: self.key.clone(),
+            instance: self.state.lock().instance.clone(),
+            local: local.clone(),
+        }
     }
 
     /// Waits until another connection, or none, is the foot's own.

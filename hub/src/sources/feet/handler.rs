@@ -10,6 +10,7 @@ use super::pending::unavailable;
 use crate::domain::arguments::Arguments;
 use crate::domain::call::CallContext;
 use crate::domain::failure::Failure;
+use crate::domain::journal::FootTarget;
 use crate::domain::output::ToolOutput;
 use crate::domain::tool::ToolHandler;
 
@@ -34,5 +35,9 @@ impl ToolHandler for FootHandler {
     async fn invoke(&self, arguments: Arguments, ctx: &CallContext) -> Result<ToolOutput, Failure> {
         let foot = self.foot.upgrade().ok_or_else(|| unavailable(&self.name))?;
         foot.begin(&self.public, &self.local, arguments, ctx)?.end(ctx).await
+    }
+
+    fn runs_on(&self) -> Option<FootTarget> {
+        Some(self.foot.upgrade()?.target(&self.local))
     }
 }

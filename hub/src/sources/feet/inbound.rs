@@ -14,12 +14,14 @@ use footbridge_shared::text::clean_and_cut;
 use serde_json::value::to_raw_value;
 
 use super::Core;
+use super::calls::Told;
 use super::connection::Seat;
 use super::frame::Frame;
 use super::intake::Checked;
 use super::outbox::Outbox;
-use super::pending::{settled_by_failure, settled_by_result};
+use super::pending::{Settled, settled_by_failure, settled_by_result};
 use crate::domain::call::CallEvent;
+use crate::domain::journal::Kept;
 
 pub(super) use parts::go_on;
 
@@ -88,6 +90,8 @@ pub(super) enum Next {
     BadFrames,
     /// The foot says what it offers; [`offered`] takes it.
     Offers(Box<Offered>),
+    /// The end of a call that nobody waits for; [`late`] takes it.
+    Late(Box<Late>),
 }
 
 /// A `tools` message, and its entries that could not even be read.
@@ -141,13 +145,11 @@ fn heard(
     match message {
         FootToHub::Result(result) => {
             let call = result.call.clone();
-            let awaited = seat.foot.settle(seat.epoch, &call, || settled_by_result(result));
-            ended(core, seat, outbox, patience, call, awaited);
+            return Ok(ended(core, seat, outbox, patience, call, settled_by_result(result)));
         }
         FootToHub::Failure(failure) => {
             let call = failure.call.clone();
-            let awaited = seat.foot.settle(seat.epoch, &call, || settled_by_failure(failure));
-            ended(core, seat, outbox, patience, call, awaited);
+            return Ok(ended(core, seat, outbox, patience, call, settled_by_failure(failure)));
         }
         FootToHub::Progress(Progress { call, progress, total, message }) => {
             let message = message.as_deref().map(said);
@@ -174,17 +176,42 @@ fn heard(
     Ok(Next::Goes)
 }
 
-/// After a terminal message. It is acknowledged in any case: its caller has it, or nobody will ask for it again.
-fn ended(core: &Core, seat: &Seat, outbox: &Outbox, patience: &mut Patience, call: CallId, awaited: bool) {
-    if !awaited {
-        core.totals.orphan();
-        patience.orphans += 1;
-        if patience.orphans <= MAX_LOGGED_ORPHANS {
-            tracing::info!(foot = %seat.foot.name, %call, "a result came that nobody waits for; it was dropped");
+/// Takes a terminal message. It is acknowledged once its caller has it, that of a keyed call once it is stored.
+fn ended(core: &Core, seat: &Seat, outbox: &Outbox, patience: &mut Patience, call: CallId, settled: Settled) -> Next {
+    outbox.settled(&call);
+    match seat.foot.settle(seat.epoch, &call, settled) {
+        Ok(Told::Done) => outbox.ack(call),
+        Ok(Told::ToBeStored) => {}
+        Err(settled) => {
+            core.totals.orphan();
+            patience.orphans += 1;
+            return Next::Late(Box::new(Late { call, settled, logged: patience.orphans <= MAX_LOGGED_ORPHANS }));
         }
     }
-    outbox.settled(&call);
-    outbox.ack(call);
+    Next::Goes
+}
+
+/// A terminal message of a call that nobody waits for.
+#[derive(Debug)]
+pub(super) struct Late {
+    call: CallId,
+    settled: Settled,
+    logged: bool,
+}
+
+/// Keeps the end of a keyed call whose caller is gone, and drops any other. Only this foot waits for that.
+pub(super) async fn late(core: &Core, seat: &Seat, outbox: &Outbox, Late { call, settled, logged }: Late) {
+    match core.late.keep(&seat.foot.scope, &seat.foot.key, &call, settled).await {
+        Kept::Stored => outbox.ack(call),
+        Kept::Unwanted => {
+            if logged {
+                tracing::info!(foot = %seat.foot.name, %call, "a result came that nobody waits for; it was dropped");
+            }
+            outbox.ack(call);
+        }
+        // Not acknowledged, the foot brings it again.
+        Kept::NotNow => {}
+    }
 }
 
 /// Takes what a foot offers. To compile foreign schemas may take a while: that happens off the tasks of connections, and

@@ -23,12 +23,20 @@ const MAX_MESSAGE_CHARS: usize = 4 * 1024;
 /// How a call ended.
 pub(super) type Settled = Result<ToolOutput, Failure>;
 
+/// What its caller gets.
+#[derive(Debug)]
+pub(super) struct Reply {
+    settled: Settled,
+    /// Whether the foot itself said so.
+    by_foot: bool,
+}
+
 /// One call that runs on a foot, or is about to. It belongs to the foot, not to a connection.
 #[derive(Debug)]
 pub(super) struct Pending {
     pub(super) frame: Arc<CallFrame>,
     pub(super) ctx: CallContext,
-    pub(super) reply: oneshot::Sender<Settled>,
+    pub(super) reply: oneshot::Sender<Reply>,
     /// Whether its caller wants it stopped.
     pub(super) stopped: bool,
     /// What is here of an answer that comes in parts.
@@ -40,7 +48,12 @@ pub(super) struct Pending {
 impl Pending {
     /// Hands the end over. A caller that is gone needs none.
     pub(super) fn settle(self, settled: Settled) {
-        let _ = self.reply.send(settled);
+        let _ = self.reply.send(Reply { settled, by_foot: false });
+    }
+
+    /// As [`Self::settle`], with the foot's own word.
+    pub(super) fn answered(self, settled: Settled) {
+        let _ = self.reply.send(Reply { settled, by_foot: true });
     }
 
     /// The foot will not answer any more.
@@ -119,12 +132,12 @@ pub(super) fn not_started() -> Failure {
 pub(super) struct Waiting {
     foot: Arc<Foot>,
     call: CallId,
-    reply: oneshot::Receiver<Settled>,
+    reply: oneshot::Receiver<Reply>,
     settled: bool,
 }
 
 impl Waiting {
-    pub(super) fn new(foot: Arc<Foot>, call: CallId, reply: oneshot::Receiver<Settled>) -> Self {
+    pub(super) fn new(foot: Arc<Foot>, call: CallId, reply: oneshot::Receiver<Reply>) -> Self {
         Self { foot, call, reply, settled: false }
     }
 
@@ -141,7 +154,12 @@ impl Waiting {
         };
         self.settled = true;
         // Nothing drops the other end unused; if it did, nothing would be known.
-        reply.unwrap_or_else(|_| Err(gone(&self.foot.name)))
+        let Ok(Reply { settled, by_foot }) = reply else { return Err(gone(&self.foot.name)) };
+        if let Some(keyed) = ctx.keyed.as_ref().filter(|_| by_foot) {
+            let (foot, call) = (self.foot.clone(), self.call.clone());
+            keyed.answered(Box::new(move || foot.acknowledge(call)));
+        }
+        settled
     }
 }
 

@@ -79,6 +79,12 @@ impl Roster {
         self.state.read().bound.iter().map(|(address, key)| (address.clone(), key.clone())).collect()
     }
 
+    /// To whom a name is bound, and the foot that is here under it, or may resume.
+    pub(super) fn holder(&self, address: &Address) -> (Option<FootKey>, Option<Arc<Foot>>) {
+        let state = self.state.read();
+        (state.bound.get(address).cloned(), state.feet.get(address).cloned())
+    }
+
     /// What the owner of a name has here besides it.
     pub(super) fn others(&self, address: &Address) -> Others {
         let state = self.state.read();

@@ -5,6 +5,7 @@ mod chaos;
 mod ending;
 mod greeting;
 mod harness;
+mod keyed;
 mod limits;
 mod liveness;
 mod load;

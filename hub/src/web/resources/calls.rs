@@ -1,19 +1,23 @@
-//! Calls by their ids: those that run, and those that ended in the last minutes.
+//! Calls by their ids: those that run, those that ended in the last minutes, and those with a key for a day.
 
 use std::sync::Arc;
 use std::time::Duration;
 
 use axum::extract::State;
+use axum::http::HeaderMap;
+use axum::response::{IntoResponse as _, Response};
 use axum::{Extension, Json};
 use footbridge_shared::ErrorCode;
 use serde::Deserialize;
 use utoipa::IntoParams;
 
+use super::events::{OnClose, accepts_events, end_only, follow, last_event_id};
 use super::invoke::{failed_reply, reply};
 use crate::api::MAX_PAGE;
 use crate::api::calls::{CallList, CallState, CallSummary, CallView};
 use crate::api::problem::Problem;
-use crate::dispatch::calls::CallEntry;
+use crate::dispatch::calls::{CallEntry, CallResult};
+use crate::dispatch::found::Found;
 use crate::domain::principal::{Principal, Role};
 use crate::domain::scope::Scope;
 use crate::web::body::{Named, Params};
@@ -47,23 +51,47 @@ pub(super) struct Wait {
 }
 
 /// One call, with its result once it has ended. The result is for the call's own subject; an admin sees how it ended.
+///
+/// With `Accept: text/event-stream` its own subject gets the events behind `Last-Event-ID`, as from the call itself.
 #[utoipa::path(get, path = "/v1/{tenant}/{project}/calls/{id}", tag = "calls",
-    params(("tenant" = String, Path), ("project" = String, Path), ("id" = String, Path), Wait),
-    responses((status = 200, body = CallView), (status = "4XX", body = Problem)))]
+    params(("tenant" = String, Path), ("project" = String, Path), ("id" = String, Path), Wait,
+        ("Last-Event-ID" = Option<String>, Header, description = "The `id` of the last event that came; absent: none")),
+    responses(
+        (status = 200, content((CallView = "application/json"), (String = "text/event-stream"))),
+        (status = "4XX", body = Problem)))]
 pub(super) async fn get(
     State(state): State<Arc<AppState>>,
     Extension(scope): Extension<Arc<Scope>>,
     Extension(principal): Extension<Arc<Principal>>,
     Named(id): Named,
     Params(Wait { wait_ms }): Params<Wait>,
-) -> ApiResult<Json<CallView>> {
-    let entry = find(&state, &scope, &principal, &id)?;
+    headers: HeaderMap,
+) -> ApiResult<Response> {
+    let mut found = find(&state, &scope, &principal, &id).await?;
+    if accepts_events(&headers) {
+        let seen = last_event_id(&headers)?;
+        if found.entry.subject != principal.subject {
+            return Err(ApiError::new(ErrorCode::Forbidden, "what a call says is for its own subject"));
+        }
+        return Ok(match found.away() {
+            None => follow(found.entry.follow(seen), OnClose::Leave, principal.ended.clone()),
+            Some(left) => end_only(seen + 1, end_of_away(state, found, left)),
+        });
+    }
     let wait = Duration::from_millis(wait_ms.unwrap_or(0).min(MAX_WAIT_MS));
     if !wait.is_zero() {
-        // Running out of time is an answer too: the call still runs.
-        let _ = tokio::time::timeout(wait, entry.wait()).await;
+        found = state.dispatcher.await_end(found, wait).await;
     }
-    Ok(shown(&entry, &principal))
+    Ok(shown(&found.entry, &principal).into_response())
+}
+
+/// The end of a call that a foot has while nobody waits for it here, or that there was none in time.
+async fn end_of_away(state: Arc<AppState>, found: Found, left: Duration) -> (CallResult, Duration) {
+    /// How long the foot may take to come back and tell of a call whose time is over.
+    const GRACE: Duration = Duration::from_secs(30);
+    let found = state.dispatcher.await_end(found, left + GRACE).await;
+    let unknown = || (Arc::new(Err(found.unknown())), found.entry.elapsed());
+    found.entry.result().unwrap_or_else(unknown)
 }
 
 /// Cancels a call and answers how it stands a moment later. Harmless for one that has ended.
@@ -78,20 +106,29 @@ pub(super) async fn cancel(
 ) -> ApiResult<Json<CallView>> {
     /// How long the answer waits for the tool to stop.
     const STOP_WAIT: Duration = Duration::from_secs(2);
-    let entry = find(&state, &scope, &principal, &id)?;
-    entry.cancel();
-    let _ = tokio::time::timeout(STOP_WAIT, entry.wait()).await;
-    Ok(shown(&entry, &principal))
+    let found = find(&state, &scope, &principal, &id).await?;
+    state.dispatcher.stop(&found);
+    let found = state.dispatcher.await_end(found, STOP_WAIT).await;
+    Ok(shown(&found.entry, &principal))
 }
 
 fn is_theirs(call: &CallEntry, principal: &Principal) -> bool {
     call.subject == principal.subject || principal.has(Role::Admin)
 }
 
-fn find(state: &AppState, scope: &Scope, principal: &Principal, id: &str) -> ApiResult<Arc<CallEntry>> {
-    state.dispatcher.calls().get(scope, id).filter(|call| is_theirs(call, principal)).ok_or_else(|| {
+async fn find(state: &AppState, scope: &Scope, principal: &Principal, id: &str) -> ApiResult<Found> {
+    let found = state.dispatcher.find(scope, id).await.map_err(|failure| {
+        if let Some(cause) = &failure.cause {
+            tracing::error!(call = id, cause, "a call could not be looked up");
+        }
+        let mut error = ApiError::from(failure);
+        // To look at a call is none.
+        error.0.outcome = None;
+        error
+    })?;
+    found.filter(|found| is_theirs(&found.entry, principal)).ok_or_else(|| {
         ApiError::new(ErrorCode::NotFound, "there is no such call here")
-            .hint("results are kept for five minutes after a call ended")
+            .hint("results are kept for five minutes after a call ended, those of calls with a key for a day")
     })
 }
 

@@ -1,30 +1,26 @@
 //! A direct call: JSON, or server-sent events while it runs.
 
-use std::convert::Infallible;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use axum::Extension;
 use axum::extract::State;
-use axum::http::header::{ACCEPT, CONTENT_TYPE};
+use axum::http::header::CONTENT_TYPE;
 use axum::http::{HeaderMap, HeaderName, HeaderValue};
-use axum::response::sse::{Event, KeepAlive, Sse};
 use axum::response::{IntoResponse, Response};
-use footbridge_shared::message::Stream as OutputStream;
+use footbridge_shared::id::CallId;
 use footbridge_shared::{ErrorCode, Outcome};
-use futures::{Stream, StreamExt as _, stream};
-use tokio::sync::mpsc;
-use tokio_stream::wrappers::ReceiverStream;
-use tokio_util::sync::CancellationToken;
 
-use crate::api::CALL_HEADER;
-use crate::api::calls::{InvokeReply, InvokeRequest, OutputEvent, ProgressEvent};
+use super::events::{OnClose, accepts_events, follow, unwritable};
+use crate::api::calls::{InvokeReply, InvokeRequest};
 use crate::api::problem::Problem;
-use crate::dispatch::CallRequest;
-use crate::dispatch::calls::{CallEntry, CallResult};
+use crate::api::{CALL_HEADER, IDEMPOTENCY_KEY_HEADER, REPLAYED_HEADER};
+use crate::dispatch::calls::CallResult;
+use crate::dispatch::{CallRequest, RunningCall};
 use crate::domain::arguments::Arguments;
-use crate::domain::call::{CallEvent, Caller, EVENT_QUEUE};
+use crate::domain::call::Caller;
 use crate::domain::failure::Failure;
+use crate::domain::key::IdempotencyKey;
 use crate::domain::output::{ToolOutput, text_content};
 use crate::domain::principal::Principal;
 use crate::domain::scope::Scope;
@@ -32,22 +28,20 @@ use crate::web::body::{Json, Named};
 use crate::web::error::{ApiError, ApiResult};
 use crate::web::state::AppState;
 
-/// How often a silent event stream says that it lives.
-const KEEP_ALIVE: Duration = Duration::from_secs(15);
-/// The header with which a client makes a call repeatable.
-const IDEMPOTENCY_KEY: &str = "idempotency-key";
-
-/// Calls a tool. A client that goes away cancels the call.
+/// Calls a tool. A client that goes away cancels the call, unless it has an idempotency key.
 ///
 /// Answers 200 also when the tool failed (`isError`); a call that certainly did not run is a problem document. With
-/// `Accept: text/event-stream` the answer is a stream of the events `progress`, `output`, and at the end `result`, or
-/// `error` with a problem document.
+/// `Accept: text/event-stream` the answer is a stream of the events `progress`, `output`, `skipped`, and at the end
+/// `result`, or `error` with a problem document. With `Idempotency-Key` the call happens at most once in 24 hours, however
+/// often it is asked for: a call that runs is joined, one that ended is answered as it was.
 #[utoipa::path(post, path = "/v1/{tenant}/{project}/tools/{name}/invoke", tag = "tools",
-    params(("tenant" = String, Path), ("project" = String, Path), ("name" = String, Path)),
+    params(("tenant" = String, Path), ("project" = String, Path), ("name" = String, Path),
+        ("Idempotency-Key" = Option<String>, Header, description = "1 to 255 printable ASCII characters")),
     request_body = InvokeRequest,
     responses(
         (status = 200, content((InvokeReply = "application/json"), (String = "text/event-stream")),
-            headers(("Footbridge-Call" = String, description = "The id of the call"))),
+            headers(("Footbridge-Call" = String, description = "The id of the call"),
+                ("Footbridge-Replayed" = String, description = "`true`: the stored end of an earlier try with the same key"))),
         (status = "4XX", body = Problem, content_type = "application/problem+json"),
         (status = "5XX", body = Problem, content_type = "application/problem+json")))]
 pub(super) async fn invoke(
@@ -56,61 +50,83 @@ pub(super) async fn invoke(
     Extension(principal): Extension<Arc<Principal>>,
     Named(name): Named,
     headers: HeaderMap,
-    Json(body): Json<InvokeRequest>,
+    body: ApiResult<Json<InvokeRequest>>,
 ) -> ApiResult<Response> {
-    if headers.contains_key(IDEMPOTENCY_KEY) {
-        return Err(ApiError::new(ErrorCode::NotSupported, "idempotency keys are not supported yet")
-            .hint("leave the header out; a call without a key runs at most once"));
-    }
-    let wants_events = accepts_events(&headers);
-    let (sender, events) = wants_events.then(|| mpsc::channel(EVENT_QUEUE)).unzip();
-    let running = state
+    let Json(body) = body.map_err(ApiError::not_run)?;
+    let key = key(&headers).map_err(ApiError::not_run)?;
+    let caller = Arc::new(Caller::of(&principal));
+    let id_of_key = key.as_ref().map(|key| key.call_id(&scope, &caller));
+    let started = state
         .dispatcher
         .start(CallRequest {
             scope,
-            caller: Arc::new(Caller::of(&principal)),
+            caller,
             name,
             arguments: body.arguments.map_or_else(Arguments::empty, Arguments::new),
             timeout: body.timeout_ms.map(|ms| Duration::from_millis(ms.get())),
             max_timeout: body.max_timeout_ms.map(|ms| Duration::from_millis(ms.get())),
-            events: sender,
+            key,
         })
-        .await?;
-    let call = HeaderValue::from_str(running.entry().call.as_str()).ok();
-    let (ended, began) = (principal.ended.clone(), Instant::now());
-    let mut response = match events {
-        // A stream is read at the reader's pace, and the call must not wait for that.
-        Some(events) => {
-            let stream = event_stream(Waiter(running.detach()), events, ended);
-            Sse::new(stream).keep_alive(KeepAlive::new().interval(KEEP_ALIVE)).into_response()
+        .await;
+    let running = match started {
+        Ok(running) => running,
+        // Of an earlier try: it may have run, so this is a result like that of any call that was cut off.
+        Err(failure) if failure.outcome != Outcome::NotRun => {
+            return Ok(named(json_reply(&Arc::new(Err(failure)), Duration::ZERO), id_of_key.as_ref()));
         }
-        None => tokio::select! {
-            (result, took) = running.wait() => json_reply(&result, took),
-            // What lives on a token ends with it: dropping the call cancels it.
-            () = ended.cancelled() => json_reply(&token_ended(), began.elapsed()),
-        },
+        Err(failure) => return Err(failure.into()),
     };
-    if let Some(call) = call {
-        response.headers_mut().insert(HeaderName::from_static(CALL_HEADER), call);
+    let (call, replayed) = (running.entry().call.clone(), running.is_replayed());
+    let response =
+        if accepts_events(&headers) { streamed(running, &principal) } else { whole(running, &principal).await };
+    let mut response = named(response, Some(&call));
+    if replayed {
+        response.headers_mut().insert(HeaderName::from_static(REPLAYED_HEADER), HeaderValue::from_static("true"));
     }
     Ok(response)
 }
 
-/// Cancels the call of a client that went away. Harmless once the call has ended.
-struct Waiter(Arc<CallEntry>);
+/// An answer that names its call.
+fn named(mut response: Response, call: Option<&CallId>) -> Response {
+    if let Some(call) = call.and_then(|call| HeaderValue::from_str(call.as_str()).ok()) {
+        response.headers_mut().insert(HeaderName::from_static(CALL_HEADER), call);
+    }
+    response
+}
 
-impl Drop for Waiter {
-    fn drop(&mut self) {
-        self.0.cancel();
+/// The answer when the call has ended.
+async fn whole(running: RunningCall, principal: &Principal) -> Response {
+    let began = Instant::now();
+    tokio::select! {
+        (result, took) = running.wait() => json_reply(&result, took),
+        // What lives on a token ends with it: dropping the call cancels it, unless it has a key.
+        () = principal.ended.cancelled() => json_reply(&token_ended(), began.elapsed()),
     }
 }
 
-fn accepts_events(headers: &HeaderMap) -> bool {
-    headers
-        .get_all(ACCEPT)
-        .iter()
-        .filter_map(|value| value.to_str().ok())
-        .any(|value| value.contains("text/event-stream"))
+/// The answer while the call runs. A stream is read at the reader's pace, and the call must not wait for that.
+fn streamed(running: RunningCall, principal: &Principal) -> Response {
+    let follower = running.entry().follow(0);
+    let entry = running.detach();
+    let on_close = if entry.keyed.is_some() { OnClose::Leave } else { OnClose::Cancel(entry) };
+    follow(follower, on_close, principal.ended.clone())
+}
+
+/// The key with which a client makes a call repeatable.
+fn key(headers: &HeaderMap) -> ApiResult<Option<IdempotencyKey>> {
+    let mut values = headers.get_all(IDEMPOTENCY_KEY_HEADER).iter();
+    let Some(value) = values.next() else { return Ok(None) };
+    let wrong = |detail: String| {
+        Err(ApiError::new(ErrorCode::BadRequest, detail)
+            .hint("a random id for each call that you mean, the same for each try of it"))
+    };
+    if values.next().is_some() {
+        return wrong("`Idempotency-Key` stands twice".to_owned());
+    }
+    match IdempotencyKey::parse(value.to_str().unwrap_or_default()) {
+        Ok(key) => Ok(Some(key)),
+        Err(error) => wrong(error.to_string()),
+    }
 }
 
 fn json_reply(result: &CallResult, took: Duration) -> Response {
@@ -157,61 +173,6 @@ pub(super) fn failed_reply(failure: &Failure, duration_ms: u64) -> InvokeReply {
 }
 
 /// The tool had begun, so this is a result like that of any call that was cut off: it may have run.
-fn token_ended() -> CallResult {
+pub(super) fn token_ended() -> CallResult {
     Arc::new(Err(Failure::new(ErrorCode::Unauthorized, Outcome::Unknown, "the token ended while the call ran")))
-}
-
-/// The events of a call, then its end. The waiter lives in the stream: a client that closes it cancels the call, and so does
-/// the end of the token.
-fn event_stream(
-    waiter: Waiter,
-    events: mpsc::Receiver<CallEvent>,
-    ended: CancellationToken,
-) -> impl Stream<Item = Result<Event, Infallible>> {
-    // The sender lives in the call's context, so the channel closes when the call has ended.
-    let running = ReceiverStream::new(events)
-        .filter_map(|event| async move { event_of(event) })
-        .take_until(ended.clone().cancelled_owned());
-    let began = Instant::now();
-    let end = stream::once(async move {
-        tokio::select! {
-            biased;
-            () = ended.cancelled() => end_event(&token_ended(), began.elapsed()),
-            (result, took) = waiter.0.wait() => end_event(&result, took),
-        }
-    });
-    running.chain(end).map(Ok)
-}
-
-fn event_of(event: CallEvent) -> Option<Event> {
-    match event {
-        CallEvent::Progress { progress, total, message } => {
-            Event::default().event("progress").json_data(ProgressEvent { progress, total, message }).ok()
-        }
-        CallEvent::Output { stream, data, skipped_bytes } => {
-            let stream = match stream {
-                OutputStream::Stdout => "stdout",
-                OutputStream::Stderr => "stderr",
-            };
-            let data = OutputEvent { stream: stream.to_owned(), data, skipped_bytes };
-            Event::default().event("output").json_data(data).ok()
-        }
-    }
-}
-
-fn end_event(result: &CallResult, took: Duration) -> Event {
-    match reply(result, took) {
-        Ok(reply) => Event::default().event("result").json_data(reply).unwrap_or_else(|_| error_event(&unwritable())),
-        Err(failure) => error_event(&ApiError::from(failure)),
-    }
-}
-
-fn error_event(error: &ApiError) -> Event {
-    let event = Event::default().event("error");
-    let text = serde_json::to_string(&error.0).unwrap_or_default();
-    event.data(text)
-}
-
-fn unwritable() -> ApiError {
-    ApiError::new(ErrorCode::Internal, "the result could not be written")
 }

@@ -10,7 +10,7 @@ use async_trait::async_trait;
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use ed25519_dalek::{Signer as _, SigningKey};
-use footbridge_shared::id::{CallId, FootName, ProjectName, SessionId, Subject, TenantName};
+use footbridge_shared::id::{CallId, FootKey, FootName, ProjectName, SessionId, Subject, TenantName};
 use footbridge_shared::limits::{BULK_BYTES, DEFAULT_MAX_TIMEOUT, DEFAULT_TIMEOUT};
 use footbridge_shared::message::{Call, Credit, FootToHub, Hello, HubToFoot, InFlightState, Pong, ToolsAck, Welcome};
 use footbridge_shared::part::{Part, PartsId};
@@ -19,6 +19,7 @@ use footbridge_shared::proof::signed_bytes;
 use futures::channel::mpsc;
 use futures::{Sink, SinkExt as _, Stream, StreamExt as _};
 use jiff::Timestamp;
+use parking_lot::Mutex;
 use serde_json::value::{RawValue, to_raw_value};
 use serde_json::{Value, json};
 use tokio::task::JoinSet;
@@ -26,8 +27,9 @@ use tokio_util::sync::CancellationToken;
 
 use crate::clock::Clock;
 use crate::domain::arguments::Arguments;
-use crate::domain::call::{CallClock, CallContext, CallEvent, Caller};
+use crate::domain::call::{CallClock, CallContext, CallEvent, Caller, EventSink, Keyed};
 use crate::domain::failure::Failure;
+use crate::domain::journal::{Kept, LateResults};
 use crate::domain::output::ToolOutput;
 use crate::domain::principal::{Principal, Reach, Role};
 use crate::domain::scope::Scope;
@@ -93,7 +95,41 @@ pub(super) struct Hub {
     pub(super) registry: FeetRegistry,
     pub(super) lifecycle: Lifecycle,
     pub(super) store: Arc<MemoryStore>,
+    pub(super) late: Arc<LateBox>,
     pub(super) scope: Scope,
+}
+
+/// Takes late results: those of the calls it wants.
+#[derive(Default)]
+pub(super) struct LateBox {
+    /// Calls whose results are wanted, and whether they can be stored now.
+    pub(super) wants: Mutex<HashMap<CallId, bool>>,
+    /// What was stored.
+    pub(super) kept: Mutex<Vec<(CallId, String)>>,
+}
+
+#[async_trait]
+impl LateResults for LateBox {
+    async fn keep(&self, _: &Scope, _: &FootKey, call: &CallId, result: Result<ToolOutput, Failure>) -> Kept {
+        match self.wants.lock().get(call) {
+            None => Kept::Unwanted,
+            Some(false) => Kept::NotNow,
+            Some(true) => {
+                let text = result.map_or_else(|failure| failure.to_string(), |output| output.joined_text());
+                self.kept.lock().push((call.clone(), text));
+                Kept::Stored
+            }
+        }
+    }
+}
+
+/// Passes on what a call says.
+struct Ear(tokio::sync::mpsc::Sender<CallEvent>);
+
+impl EventSink for Ear {
+    fn event(&self, event: CallEvent) {
+        let _ = self.0.try_send(event);
+    }
 }
 
 impl Hub {
@@ -108,6 +144,7 @@ impl Hub {
     /// Another hub over the same store.
     pub(super) async fn over(store: Arc<MemoryStore>, config: FeetConfig) -> Self {
         let lifecycle = Lifecycle::new();
+        let late = Arc::new(LateBox::default());
         let registry = FeetRegistry::open(FeetParts {
             config,
             store: store.clone(),
@@ -115,10 +152,11 @@ impl Hub {
             lifecycle: lifecycle.clone(),
             scopes: Arc::new(Acme),
             built_ins: BTreeSet::from(["web_search".to_owned(), "whoami".to_owned()]),
+            late: late.clone(),
         })
         .await
         .unwrap();
-        Self { registry, lifecycle, store, scope: scope("shop") }
+        Self { registry, lifecycle, store, late, scope: scope("shop") }
     }
 
     /// A socket that nobody has said anything on.
@@ -160,15 +198,27 @@ impl Hub {
 
     /// A call of a tool that was looked up before.
     pub(super) fn call_tool(&self, who: &str, tool: Arc<Tool>, arguments: &str) -> Running {
+        self.call_with(who, tool, arguments, "outer", None)
+    }
+
+    /// A keyed call of this id.
+    pub(super) async fn keyed_call(&self, who: &str, name: &str, id: &str) -> (Running, Arc<Keyed>) {
+        let keyed = Arc::new(Keyed::new(format!("digest of {id}")));
+        let tool = self.tool(who, name).await.unwrap();
+        (self.call_with(who, tool, "{}", id, Some(keyed.clone())), keyed)
+    }
+
+    fn call_with(&self, who: &str, tool: Arc<Tool>, arguments: &str, id: &str, keyed: Option<Arc<Keyed>>) -> Running {
         let (events, heard) = tokio::sync::mpsc::channel(64);
-        let ctx = CallContext::new(
-            CallId::parse("outer").unwrap(),
+        let mut ctx = CallContext::new(
+            CallId::parse(id).unwrap(),
             Arc::new(self.scope.clone()),
             Arc::new(Caller::direct(subject(who))),
             CallClock::start(DEFAULT_TIMEOUT, DEFAULT_MAX_TIMEOUT),
             Arc::new(NoTools),
-            Some(events),
+            Some(Arc::new(Ear(events))),
         );
+        ctx.keyed = keyed;
         let cancel = ctx.cancel.clone();
         let arguments = Arguments::new(RawValue::from_string(arguments.to_owned()).unwrap());
         let mut task = JoinSet::new();
