@@ -8,6 +8,9 @@ mod doc_list;
 mod doc_read;
 mod doc_write;
 mod execute_javascript;
+mod file_pull;
+mod file_push;
+mod foot_files;
 mod foot_list;
 mod invoke_tool;
 mod manuals;
@@ -33,7 +36,7 @@ use crate::domain::script::ScriptRunner;
 use crate::domain::tool::{Listing, MAX_HARD, MAX_IDLE, Origin, Tool, ToolHandler, ToolSource, ToolSpec};
 
 /// The names of all built-in tools, sorted: no foot may take them. Known before the tools are, since some work with feet.
-pub const NAMES: [&str; 14] = [
+pub const NAMES: [&str; 16] = [
     "current_time",
     "doc_delete",
     "doc_edit",
@@ -41,6 +44,8 @@ pub const NAMES: [&str; 14] = [
     "doc_read",
     "doc_write",
     "execute_javascript",
+    "file_pull",
+    "file_push",
     "foot_list",
     "invoke_tool",
     "manual_list",
@@ -128,6 +133,8 @@ fn standard(services: &Services) -> Vec<(BuiltIn, Arc<dyn ToolHandler>)> {
         doc_read::tool(documents.clone()),
         doc_write::tool(documents.clone()),
         execute_javascript::tool(scripts.clone()),
+        file_pull::tool(documents.clone(), feet.clone()),
+        file_push::tool(documents.clone(), feet.clone()),
         foot_list::tool(feet.clone()),
         invoke_tool::tool(),
         manuals::list_tool(documents.clone()),

@@ -9,13 +9,22 @@ use crate::domain::failure::Failure;
 
 /// Reads the path argument.
 pub(super) fn path_of(text: &str) -> Result<DocumentPath, Failure> {
-    DocumentPath::parse(text).map_err(|error| Failure::not_run(ErrorCode::InvalidPath, format!("/path: {error}")))
+    path_in("path", text)
+}
+
+/// Reads a path from an argument of another name.
+pub(super) fn path_in(argument: &str, text: &str) -> Result<DocumentPath, Failure> {
+    DocumentPath::parse(text).map_err(|error| Failure::not_run(ErrorCode::InvalidPath, format!("/{argument}: {error}")))
 }
 
 /// Reads the path argument of a tool that writes. Configuration says what tools exist: a model must not change that, unless
 /// its process was given the role for it.
 pub(super) fn writable_path_of(text: &str, ctx: &CallContext) -> Result<DocumentPath, Failure> {
-    let path = path_of(text)?;
+    writable(path_of(text)?, ctx)
+}
+
+/// Lets a path be written that is no configuration, or by whom that may be.
+pub(super) fn writable(path: DocumentPath, ctx: &CallContext) -> Result<DocumentPath, Failure> {
     if path.is_config() && !ctx.caller.may_configure() {
         return Err(Failure::not_run(
             ErrorCode::ConfigPath,
