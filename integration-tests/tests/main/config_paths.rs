@@ -34,6 +34,7 @@ fn writes(path: &str) -> Vec<(&'static str, Value)> {
         ),
         ("doc_edit", json!({"path": path, "oldText": "a", "newText": "b"})),
         ("doc_delete", json!({"path": path})),
+        ("file_pull", json!({"path": "a.yaml", "document": path})),
     ]
 }
 
@@ -83,7 +84,7 @@ async fn tools_do_not_write_configuration() -> TestResult {
             }
         }
     }
-    assert_eq!(refused, (CONFIG.len() + DETOURS.len()) * 3 * 7);
+    assert_eq!(refused, (CONFIG.len() + DETOURS.len()) * 4 * 7);
     api.delete("server-tools/forwarder").await?.ok()?;
     assert_eq!(api.get("documents?limit=1000").await?.text, revision, "nothing was written");
     Ok(())

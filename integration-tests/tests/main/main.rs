@@ -18,6 +18,7 @@ mod ownership;
 mod scripts;
 mod specification;
 mod up;
+mod writing;
 
 /// What a test answers: any error fails it.
 type TestResult<T = ()> = integration_tests::Result<T>;
