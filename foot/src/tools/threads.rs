@@ -2,6 +2,7 @@
 //! thread did for one call leaves nothing that the next could use.
 
 use std::collections::VecDeque;
+use std::os::unix::fs::MetadataExt as _;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::PathBuf;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
@@ -16,14 +17,45 @@ use crate::sandbox::{self, SandboxError};
 const MAX_THREADS: usize = 16;
 
 /// What a thread does to itself before its first work.
-type Confine = dyn Fn() -> Result<(), SandboxError> + Send + Sync;
-type Job = Box<dyn FnOnce(Result<(), SandboxError>) + Send>;
+trait Confinement: Send + Sync {
+    /// Confines the calling thread, for good.
+    fn apply(&self) -> Result<(), SandboxError>;
+
+    /// Which folders that is to. Threads that were confined to others are of no more use.
+    fn folders(&self) -> Vec<Option<FolderId>>;
+}
+
+/// A folder by device and number: one that was made anew under the same path is another.
+type FolderId = (u64, u64);
+
+/// Holds threads to what lies below the roots.
+struct Roots {
+    paths: Vec<PathBuf>,
+    write: bool,
+}
+
+impl Confinement for Roots {
+    fn apply(&self) -> Result<(), SandboxError> {
+        sandbox::restrict_this_thread(&self.paths, self.write).map(drop)
+    }
+
+    fn folders(&self) -> Vec<Option<FolderId>> {
+        let id = |path: &PathBuf| std::fs::metadata(path).ok().map(|found| (found.dev(), found.ino()));
+        self.paths.iter().map(id).collect()
+    }
+}
+
+/// Work, told what became of confining the thread it is on; `None` on a thread that is of no more use.
+type Job = Box<dyn FnOnce(Option<Result<(), SandboxError>>) + Send>;
 
 /// A pool of threads, started as they are needed. They end with it, each after the work it is at.
-pub(super) struct FileThreads(Arc<Pool>);
+pub(super) struct FileThreads {
+    confinement: Arc<dyn Confinement>,
+    current: Mutex<Arc<Pool>>,
+}
 
 struct Pool {
-    confine: Box<Confine>,
+    confinement: Arc<dyn Confinement>,
     state: Mutex<State>,
     /// There is work, or the pool is closed.
     changed: Condvar,
@@ -42,12 +74,13 @@ struct State {
 impl FileThreads {
     /// Threads that reach what lies below the roots; with `write` they may change it.
     pub(super) fn new(roots: Vec<PathBuf>, write: bool) -> Self {
-        Self::confined_by(move || sandbox::restrict_this_thread(&roots, write).map(drop))
+        Self::confined_by(Roots { paths: roots, write })
     }
 
-    fn confined_by(confine: impl Fn() -> Result<(), SandboxError> + Send + Sync + 'static) -> Self {
-        let (state, changed) = Default::default();
-        Self(Arc::new(Pool { confine: Box::new(confine), state, changed }))
+    fn confined_by(confinement: impl Confinement + 'static) -> Self {
+        let confinement: Arc<dyn Confinement> = Arc::new(confinement);
+        let current = Mutex::new(Pool::new(&confinement));
+        Self { confinement, current }
     }
 
     /// Does work that blocks. It goes on to its end even if nobody waits for it any more.
@@ -59,28 +92,64 @@ impl FileThreads {
         &self,
         work: impl FnOnce() -> Result<R, Failure> + Send + 'static,
     ) -> Result<R, Failure> {
-        let (answer, answered) = oneshot::channel();
-        self.0.submit(Box::new(move |confined| {
-            let refused = |error: SandboxError| {
-                let message = "file tools cannot be confined to the roots on this machine, so they do nothing";
-                Failure::not_run(ErrorCode::SandboxUnavailable, message).cause(error)
-            };
-            // The caller may have stopped to wait.
-            let _ = answer.send(confined.map_err(refused).and_then(|()| work()));
-        }));
-        let broken = || Failure::new(ErrorCode::Internal, Outcome::Unknown, "the tool broke off");
-        answered.await.unwrap_or_else(|_| Err(broken()))
+        let refused = |error: SandboxError| {
+            let message = "file tools cannot be confined to the roots on this machine, so they do nothing";
+            Failure::not_run(ErrorCode::SandboxUnavailable, message).cause(error)
+        };
+        let mut work = work;
+        loop {
+            let pool = self.current().clone();
+            let (answer, answered) = oneshot::channel();
+            pool.submit(Box::new(move |confined| {
+                // The caller may have stopped to wait.
+                let _ = answer.send(match confined {
+                    Some(confined) => Ok(confined.map_err(refused).and_then(|()| work())),
+                    None => Err(work),
+                });
+            }));
+            match answered.await {
+                Ok(Ok(done)) => return done,
+                Ok(Err(undone)) => {
+                    work = undone;
+                    self.renew(&pool);
+                }
+                Err(_) => return Err(Failure::new(ErrorCode::Internal, Outcome::Unknown, "the tool broke off")),
+            }
+        }
+    }
+
+    /// Puts a new pool in place of one whose threads are of no more use. They could start no others themselves: what they
+    /// start is confined as they are.
+    fn renew(&self, stale: &Arc<Pool>) {
+        let mut current = self.current();
+        if Arc::ptr_eq(&current, stale) {
+            stale.close();
+            *current = Pool::new(&self.confinement);
+        }
+    }
+
+    fn current(&self) -> MutexGuard<'_, Arc<Pool>> {
+        self.current.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 impl Drop for FileThreads {
     fn drop(&mut self) {
-        self.0.lock().closed = true;
-        self.0.changed.notify_all();
+        self.current().close();
     }
 }
 
 impl Pool {
+    fn new(confinement: &Arc<dyn Confinement>) -> Arc<Self> {
+        let (state, changed) = Default::default();
+        Arc::new(Self { confinement: confinement.clone(), state, changed })
+    }
+
+    fn close(&self) {
+        self.lock().closed = true;
+        self.changed.notify_all();
+    }
+
     fn lock(&self) -> MutexGuard<'_, State> {
         // Nothing panics while it holds the lock.
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
@@ -107,28 +176,26 @@ impl Pool {
         }
     }
 
-    fn work(&self) {
-        let confined = match (self.confine)() {
-            Err(SandboxError::Unsupported) => {
+    fn work(self: Arc<Self>) {
+        let folders = self.confinement.folders();
+        let (confined, lasts) = match self.confinement.apply() {
+            Err(unsupported @ SandboxError::Unsupported) => {
                 let warned = std::mem::replace(&mut self.lock().warned, true);
                 if !warned {
-                    tracing::warn!(
-                        "file tools are held by the rules of this foot alone: {}",
-                        SandboxError::Unsupported
-                    );
+                    tracing::warn!("file tools are held by the rules of this foot alone: {unsupported}");
                 }
-                Ok(())
+                (Ok(()), true)
             }
-            other => other,
+            other => (other, false),
         };
         while let Some(job) = self.next() {
+            let fits = lasts || self.confinement.folders() == folders;
             // Its sender is dropped, which is the answer; the message is in the log.
-            let _ = catch_unwind(AssertUnwindSafe(|| job(confined.clone())));
+            let _ = catch_unwind(AssertUnwindSafe(|| job(fits.then(|| confined.clone()))));
         }
-        self.lock().threads -= 1;
     }
 
-    /// Waits for work. `None`: the pool is closed, and nothing is left to do.
+    /// Waits for work. `None`: the pool is closed, nothing is left to do, and the thread counts no more.
     fn next(&self) -> Option<Job> {
         let mut state = self.lock();
         loop {
@@ -136,6 +203,8 @@ impl Pool {
                 return Some(job);
             }
             if state.closed {
+                // Under the same lock: whoever brings work from now on starts a thread for it.
+                state.threads -= 1;
                 return None;
             }
             state.idle += 1;

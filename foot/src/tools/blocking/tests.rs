@@ -111,6 +111,19 @@ fn threads_that_may_not_write_write_nothing() {
 }
 
 #[test]
+fn a_root_that_was_removed_and_made_again_is_served_again() {
+    let Some(confined) = confined(true) else { return };
+    let root = confined.dir.path().join("root");
+    assert_eq!(confined.outcome::<FileRead>("root/mine", json!({})), "ok");
+    // The old one is kept aside, so that the new one cannot get its number.
+    std::fs::rename(&root, confined.dir.path().join("aside")).unwrap();
+    std::fs::create_dir(&root).unwrap();
+    assert_eq!(confined.outcome::<FileWrite>("root/again", json!({"content": "x"})), "ok");
+    assert_eq!(confined.outcome::<FileRead>("root/again", json!({})), "ok");
+    assert_eq!(confined.outcome::<FileRead>("aside/mine", json!({})), "path_denied");
+}
+
+#[test]
 fn hints_say_what_a_tool_does_to_files() {
     let policy = Arc::new(Policy::new(&["/".into()], Floor::default()).unwrap());
     let files = Files::new(&policy, true);

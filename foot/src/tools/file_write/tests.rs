@@ -101,6 +101,16 @@ fn folders_are_made_when_that_is_asked_for() {
 }
 
 #[test]
+fn what_is_still_being_written_is_nobodys_to_see() {
+    let tree = Tree::new(&[("a.txt", "x"), (".footbridge-tmp-x", "x"), ("dir/.footbridge-tmp-y", "x")]);
+    let listed = structured(&tree.run("file_list", &json!({"path": "."})).unwrap()).to_string();
+    let found = structured(&tree.run("file_grep", &json!({"path": ".", "pattern": "x"})).unwrap()).to_string();
+    for answer in [listed, found] {
+        assert!(answer.contains("a.txt") && !answer.contains("footbridge-tmp"), "{answer}");
+    }
+}
+
+#[test]
 fn bytes_and_modes_come_as_they_are_given() {
     let tree = Tree::new(&[]);
     let given = json!({"content": "AP8K", "encoding": "base64", "mode": "750"});

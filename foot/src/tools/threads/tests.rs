@@ -1,6 +1,31 @@
 use super::*;
 use std::sync::Barrier;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+
+/// Confines to whatever folders stand here, and counts.
+#[derive(Clone)]
+struct Fake {
+    answer: Result<(), SandboxError>,
+    applied: Arc<AtomicUsize>,
+    folder: Arc<AtomicU64>,
+}
+
+impl Fake {
+    fn new(answer: Result<(), SandboxError>) -> Self {
+        Self { answer, applied: Arc::default(), folder: Arc::default() }
+    }
+}
+
+impl Confinement for Fake {
+    fn apply(&self) -> Result<(), SandboxError> {
+        self.applied.fetch_add(1, Ordering::SeqCst);
+        self.answer.clone()
+    }
+
+    fn folders(&self) -> Vec<Option<FolderId>> {
+        vec![Some((0, self.folder.load(Ordering::SeqCst)))]
+    }
+}
 
 fn runtime() -> tokio::runtime::Runtime {
     tokio::runtime::Builder::new_current_thread().build().unwrap()
@@ -12,12 +37,8 @@ fn here() -> Result<std::thread::ThreadId, Failure> {
 
 #[test]
 fn a_thread_is_confined_once_and_used_again() {
-    let confined = Arc::new(AtomicUsize::new(0));
-    let count = confined.clone();
-    let threads = FileThreads::confined_by(move || {
-        count.fetch_add(1, Ordering::SeqCst);
-        Ok(())
-    });
+    let fake = Fake::new(Ok(()));
+    let threads = FileThreads::confined_by(fake.clone());
     runtime().block_on(async {
         let first = threads.run(here).await.unwrap();
         assert_ne!(first, std::thread::current().id());
@@ -26,12 +47,12 @@ fn a_thread_is_confined_once_and_used_again() {
             threads.run(here).await.unwrap();
         }
     });
-    assert!((1..=MAX_THREADS).contains(&confined.load(Ordering::SeqCst)));
+    assert!((1..=MAX_THREADS).contains(&fake.applied.load(Ordering::SeqCst)));
 }
 
 #[test]
 fn work_runs_side_by_side_up_to_the_limit_and_the_rest_waits_its_turn() {
-    let threads = FileThreads::confined_by(|| Ok(()));
+    let threads = FileThreads::confined_by(Fake::new(Ok(())));
     let (together, running, most) =
         (Arc::new(Barrier::new(MAX_THREADS)), Arc::new(AtomicUsize::new(0)), Arc::new(AtomicUsize::new(0)));
     let work = |_| {
@@ -49,8 +70,22 @@ fn work_runs_side_by_side_up_to_the_limit_and_the_rest_waits_its_turn() {
 }
 
 #[test]
+fn a_root_that_was_made_anew_gets_threads_of_its_own() {
+    let fake = Fake::new(Ok(()));
+    let threads = FileThreads::confined_by(fake.clone());
+    runtime().block_on(async {
+        let before = threads.run(here).await.unwrap();
+        fake.folder.store(1, Ordering::SeqCst);
+        // Whichever thread takes the work, it was started after the change.
+        let after = threads.run(here).await.unwrap();
+        assert_ne!(before, after);
+        assert!(fake.applied.load(Ordering::SeqCst) >= 2);
+    });
+}
+
+#[test]
 fn work_that_panics_costs_its_call_alone() {
-    let threads = FileThreads::confined_by(|| Ok(()));
+    let threads = FileThreads::confined_by(Fake::new(Ok(())));
     runtime().block_on(async {
         for _ in 0..2 * MAX_THREADS {
             let failure = threads.run(|| -> Result<(), Failure> { panic!("in a test") }).await.unwrap_err();
@@ -63,7 +98,7 @@ fn work_that_panics_costs_its_call_alone() {
 #[test]
 fn without_means_to_confine_the_rules_alone_hold_but_a_refusal_stops_everything() {
     let run = |error: SandboxError| {
-        let threads = FileThreads::confined_by(move || Err(error.clone()));
+        let threads = FileThreads::confined_by(Fake::new(Err(error)));
         runtime().block_on(threads.run(here))
     };
     assert!(run(SandboxError::Unsupported).is_ok());
@@ -73,8 +108,8 @@ fn without_means_to_confine_the_rules_alone_hold_but_a_refusal_stops_everything(
 
 #[test]
 fn threads_end_with_their_pool_after_the_work_they_are_at() {
-    let threads = FileThreads::confined_by(|| Ok(()));
-    let pool = Arc::downgrade(&threads.0);
+    let threads = FileThreads::confined_by(Fake::new(Ok(())));
+    let pool = Arc::downgrade(&*threads.current());
     let (go, wait) = std::sync::mpsc::channel::<()>();
     let (done, finished) = std::sync::mpsc::channel();
     let work = threads.run(move || {
