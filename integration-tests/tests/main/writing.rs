@@ -137,3 +137,24 @@ async fn what_may_not_move_does_not() -> TestResult {
     assert!(!folder.path().join("b").exists());
     Ok(())
 }
+
+/// Line ends, characters that JSON escapes, and long ones: as large as a document may be.
+#[tokio::test]
+async fn the_largest_document_goes_to_a_file_and_back_unchanged() -> TestResult {
+    const DOCUMENT_BYTES: usize = 1024 * 1024;
+    let hub = TestHub::start().await?;
+    let folder = tempfile::tempdir()?;
+    let _foot = TestFoot::start(&hub, "ann", "laptop", folder.path(), &WRITES).await?;
+    let admin = hub.api()?;
+    let api = admin.with_token(&hub.token("ann", &["engine", "viewer"]).await?);
+    let mut text = "\"quoted\"\t\u{1}\u{1f600}\r\n".repeat(DOCUMENT_BYTES / 16);
+    text.truncate(text.floor_char_boundary(DOCUMENT_BYTES));
+    text.extend(std::iter::repeat_n('x', DOCUMENT_BYTES - text.len()));
+    admin.put("documents/documents/large.md", &text).await?.ok()?;
+
+    answer(&api, "file_push", json!({"document": "documents/large.md", "path": "large.md"})).await?;
+    assert!(std::fs::read_to_string(folder.path().join("large.md"))? == text, "what arrived is another text");
+    answer(&api, "file_pull", json!({"path": "large.md", "document": "documents/back.md"})).await?;
+    assert!(admin.get("documents/documents/back.md").await?.ok()?.text == text, "what came back is another text");
+    Ok(())
+}
