@@ -13,7 +13,7 @@ use std::time::Duration;
 
 use footbridge_shared::id::CallId;
 use footbridge_shared::limits::{MAX_MESSAGE_BYTES, MAX_RESULT_BYTES};
-use footbridge_shared::message::{Call, CallResult, Cancel, FootToHub, InFlight, InFlightState, Progress};
+use footbridge_shared::message::{Call, CallResult, Cancel, FootToHub, InFlight, InFlightState};
 use footbridge_shared::{ErrorCode, Outcome};
 use tokio::sync::mpsc;
 use tokio::task::{Id, JoinError, JoinSet};
@@ -22,6 +22,7 @@ use crate::clock::SharedClock;
 use crate::failure::Failure;
 use crate::frame::{Frame, too_large};
 use crate::journal::{self, Entry, Journal};
+use crate::tools::context::Sign;
 use crate::tools::{Registered, ToolOutput};
 use kept::{Done, Kept};
 pub(crate) use live::End;
@@ -59,7 +60,7 @@ pub(crate) enum Known {
 #[derive(Debug)]
 pub(crate) enum Event {
     /// A sign of life.
-    Progress(Progress),
+    Sign(Sign),
     /// The work ended.
     Ended(Id, Result<End, JoinError>),
 }
@@ -76,7 +77,7 @@ pub(crate) struct Calls {
     task_calls: HashMap<Id, CallId>,
     kept: Kept,
     journal: Journal,
-    told: (mpsc::Sender<Progress>, mpsc::Receiver<Progress>),
+    told: (mpsc::Sender<Sign>, mpsc::Receiver<Sign>),
     /// When some limit may be reached next; never later than the truth.
     next_limit: Duration,
 }
@@ -180,7 +181,7 @@ impl Calls {
     pub(crate) async fn next(&mut self) -> Event {
         tokio::select! {
             biased;
-            Some(progress) = self.told.1.recv() => Event::Progress(progress),
+            Some(sign) = self.told.1.recv() => Event::Sign(sign),
             Some(ended) = self.tasks.join_next_with_id() => match ended {
                 Ok((id, result)) => Event::Ended(id, Ok(result)),
                 Err(error) => Event::Ended(error.id(), Err(error)),
@@ -193,11 +194,11 @@ impl Calls {
     pub(crate) fn settle(&mut self, event: Event) -> Vec<Frame> {
         let mut frames = Vec::new();
         match event {
-            Event::Progress(progress) => frames.extend(self.tell(progress)),
+            Event::Sign(sign) => frames.extend(self.tell(sign)),
             Event::Ended(id, result) => {
                 // What the work said before it ended goes before its answer.
-                while let Ok(progress) = self.told.1.try_recv() {
-                    frames.extend(self.tell(progress));
+                while let Ok(sign) = self.told.1.try_recv() {
+                    frames.extend(self.tell(sign));
                 }
                 frames.extend(self.ended(id, result));
                 self.start_queued();
@@ -206,8 +207,8 @@ impl Calls {
         frames
     }
 
-    fn tell(&self, progress: Progress) -> Option<Frame> {
-        self.live.contains_key(&progress.call).then(|| Frame::new(&progress.into()))
+    fn tell(&self, sign: Sign) -> Option<Frame> {
+        self.live.contains_key(sign.call()).then(|| Frame::new(&sign.into()))
     }
 
     fn ended(&mut self, id: Id, end: Result<End, JoinError>) -> Option<Frame> {

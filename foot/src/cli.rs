@@ -14,6 +14,7 @@ use clap::{Args, Parser, Subcommand};
 
 use crate::config::{self, Environment, Resolved, Served, Settings};
 use crate::error::FootError;
+use crate::launcher;
 use crate::runner::Runner;
 
 /// Exit code of a wrong command line or configuration.
@@ -142,6 +143,10 @@ impl SettingsArgs {
 
 /// Runs the command line of a foot. `arguments` are those behind the name of the program.
 pub fn cli_main(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
+    let arguments: Vec<OsString> = arguments.into_iter().collect();
+    if launcher::is_meant(&arguments) {
+        return launcher::main();
+    }
     let arguments = std::iter::once(OsString::from("foot")).chain(arguments);
     let cli = match Cli::try_parse_from(arguments) {
         Ok(cli) => cli,

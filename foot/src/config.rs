@@ -4,6 +4,7 @@
 mod account;
 mod endpoint;
 mod file;
+mod inherited;
 mod settings;
 mod token;
 
@@ -14,10 +15,12 @@ use footbridge_shared::limits::{DEFAULT_MAX_CONCURRENT, FOOT_QUEUE, MAX_MAX_CONC
 use footbridge_shared::message::Share;
 
 pub use endpoint::{HubUrl, HubUrlError};
+pub(crate) use inherited::inherited;
 pub(crate) use settings::{Environment, Origin, Settings};
 pub(crate) use token::open_to_others;
 pub use token::{Token, TokenError, TokenSource};
 
+use crate::exec::ExecSettings;
 use crate::policy::Floor;
 use crate::runner::Runner;
 
@@ -102,6 +105,8 @@ pub struct FootConfig {
     pub homes: Vec<PathBuf>,
     /// More that is never served: settings, token, state, and what the user keeps to themselves.
     pub deny: Vec<PathBuf>,
+    /// How it runs commands, where that is permitted.
+    pub exec: ExecSettings,
     /// Where its tools come from.
     pub runner: Runner,
 }
@@ -134,6 +139,7 @@ impl FootConfig {
             max_queued: FOOT_QUEUE,
             homes: Vec::new(),
             deny: Vec::new(),
+            exec: ExecSettings::default(),
             runner: Runner::default(),
         })
     }

@@ -9,10 +9,12 @@ mod clock;
 mod config;
 mod connection;
 mod error;
+mod exec;
 mod failure;
 mod frame;
 mod identity;
 mod journal;
+mod launcher;
 mod permissions;
 mod policy;
 mod random;
@@ -31,7 +33,9 @@ use tools::ToolSet;
 pub use cli::cli_main;
 pub use config::{ConfigError, FootConfig, HubUrl, HubUrlError, Token, TokenError, TokenSource};
 pub use error::{Exit, FootError};
+pub use exec::{ExecSettings, ExecUnavailable, KernelSandbox, ReachError};
 pub use identity::IdentityError;
+pub use launcher::{COMMAND as JOB_COMMAND, main as job_main};
 pub use policy::{FloorRule, PolicyError};
 pub use runner::Runner;
 
@@ -45,7 +49,12 @@ pub async fn run(config: FootConfig, shutdown: CancellationToken) -> Result<Exit
     config.token.read()?;
     let policy = Arc::new(Policy::new(&config.roots, config.floor())?);
     let permissions = Permissions::new(policy.clone(), Defaults::default());
-    let (tools, left_out) = ToolSet::new(config.runner.tools(&permissions), &permissions);
+    let clock: clock::SharedClock = Arc::new(clock::SystemClock);
+    let jobs = exec::Jobs::new(exec::Launcher::of_this_program(), clock.clone(), config.exec.max_jobs);
+    let executor = exec::Executor::offered(&jobs, &permissions, &config.exec);
+    let mut offered = config.runner.tools(&permissions);
+    offered.extend(executor.iter().flat_map(tools::exec_tools));
+    let (tools, left_out) = ToolSet::new(offered, &permissions);
     for reason in left_out {
         tracing::warn!(%reason, "a tool is not offered");
     }
@@ -58,5 +67,5 @@ pub async fn run(config: FootConfig, shutdown: CancellationToken) -> Result<Exit
     }
     let roots: Vec<_> = policy.roots().iter().map(|root| root.display().to_string()).collect();
     tracing::info!(name = %config.name, hub = %config.hub, ?roots, share = ?config.share, "foot starts");
-    session::Session::new(config, identity, Arc::new(tools), Arc::new(clock::SystemClock))?.run(shutdown).await
+    session::Session::new(config, identity, Arc::new(tools), clock)?.run(shutdown).await
 }

@@ -114,6 +114,11 @@ impl Policy {
         rules
     }
 
+    /// All paths that are never served, whether or not they lie under a root, as things are.
+    pub(crate) fn never_served(&self) -> Vec<PathBuf> {
+        self.floor.resolved().into_iter().map(|(_, covered)| covered).collect()
+    }
+
     /// The policy as the file system stands now. Make one for each call: links of the floor may change.
     pub(crate) fn gate(&self) -> Gate {
         // What lies outside of the roots is not served anyway; most roots are projects and keep no rule.

@@ -12,7 +12,7 @@ mod tests;
 
 use std::path::PathBuf;
 
-pub(crate) use grant::{Grant, Right};
+pub(crate) use grant::{Bytes, Grant, Right};
 
 /// Why a thread could not be restricted. Nothing may run on it then.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]

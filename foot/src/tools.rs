@@ -4,6 +4,12 @@ pub(crate) mod arguments;
 mod blocking;
 pub(crate) mod context;
 mod digest;
+mod exec_entry;
+mod exec_input;
+mod exec_kill;
+mod exec_run;
+mod exec_status;
+mod exec_tail;
 mod file_delete;
 mod file_edit;
 mod file_find;
@@ -34,6 +40,7 @@ pub(crate) use output::ToolOutput;
 pub(crate) use output::raw;
 pub(crate) use set::{Announcer, Registered, Snapshot, ToolSet};
 
+use crate::exec::Executor;
 use crate::failure::Failure;
 use crate::permissions::{Action, Permissions};
 
@@ -106,4 +113,16 @@ pub(crate) fn file_tools(permissions: &Arc<Permissions>) -> Vec<Arc<dyn Tool>> {
         ]);
     }
     tools
+}
+
+/// The tools that run commands and look after them.
+pub(crate) fn exec_tools(executor: &Arc<Executor>) -> Vec<Arc<dyn Tool>> {
+    let executor = || executor.clone();
+    vec![
+        Arc::new(exec_run::ExecRun { executor: executor() }),
+        Arc::new(exec_status::ExecStatus { executor: executor() }),
+        Arc::new(exec_tail::ExecTail { executor: executor() }),
+        Arc::new(exec_input::ExecInput { executor: executor() }),
+        Arc::new(exec_kill::ExecKill { executor: executor() }),
+    ]
 }

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use footbridge_shared::id::CallId;
-use footbridge_shared::message::{Call, Caller, InFlightState, Progress, Raw};
+use footbridge_shared::message::{Call, Caller, InFlightState, Raw};
 use footbridge_shared::{ErrorCode, Outcome};
 use tokio::sync::mpsc;
 use tokio::task::Id;
@@ -13,7 +13,7 @@ use tokio_util::sync::CancellationToken;
 use crate::clock::SharedClock;
 use crate::failure::Failure;
 use crate::journal::{Begun, Entry, Journal, KEYED_FOR, Start, Ticket, UNKEYED_FOR};
-use crate::tools::context::{Activity, Phase, Progression};
+use crate::tools::context::{Activity, Phase, Progression, Sign};
 use crate::tools::{Arguments, CallContext, Registered, ToolOutput};
 
 /// How long work may take to end once it is told to, before the call is answered without it.
@@ -104,7 +104,7 @@ impl Live {
         &mut self,
         call: &CallId,
         clock: &SharedClock,
-        told: &mpsc::Sender<Progress>,
+        told: &mpsc::Sender<Sign>,
         journal: &Journal,
     ) -> Option<impl Future<Output = End> + use<>> {
         let Stage::Queued(work) = &mut self.stage else { return None };

@@ -105,6 +105,11 @@ impl FloorRule {
     pub(super) fn exists(&self) -> bool {
         self.path.symlink_metadata().is_ok()
     }
+
+    /// Whether it keeps something in a folder.
+    pub(crate) fn lies_in(&self, folder: &Path) -> bool {
+        covers(folder, &self.path)
+    }
 }
 
 /// All paths that are never served.

@@ -48,7 +48,7 @@ impl Grant {
     }
 }
 
-/// A path that goes to another process as bytes.
+/// A path or a word that goes to another process: bytes, as they need not be text.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Bytes(Vec<u8>);
 
@@ -59,6 +59,11 @@ impl<T: Into<OsString>> From<T> for Bytes {
 }
 
 impl Bytes {
+    /// As a path.
+    pub(crate) fn to_path(&self) -> PathBuf {
+        self.clone().into_os().into()
+    }
+
     /// As the system has it.
     pub(crate) fn into_os(self) -> OsString {
         OsString::from_vec(self.0)

@@ -1,15 +1,19 @@
 //! What a running tool knows of its call, and how it says that it is alive.
 
-use std::sync::Arc;
+mod sign;
+
 use std::sync::atomic::{AtomicU8, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use footbridge_shared::ErrorCode;
 use footbridge_shared::Outcome;
 use footbridge_shared::id::CallId;
-use footbridge_shared::message::{Caller, Progress};
+use footbridge_shared::message::{Caller, Progress, Stream};
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
+
+pub(crate) use sign::Sign;
 
 use crate::clock::{SharedClock, millis};
 use crate::failure::Failure;
@@ -99,8 +103,9 @@ pub(crate) struct CallContext {
     cancel: CancellationToken,
     activity: Arc<Activity>,
     progression: Arc<Progression>,
-    progress: mpsc::Sender<Progress>,
+    signs: mpsc::Sender<Sign>,
     told_ms: Arc<AtomicU64>,
+    told_output: Arc<Mutex<sign::Told>>,
 }
 
 impl CallContext {
@@ -110,10 +115,10 @@ impl CallContext {
         deadline: Duration,
         cancel: CancellationToken,
         activity: Arc<Activity>,
-        progress: mpsc::Sender<Progress>,
+        signs: mpsc::Sender<Sign>,
     ) -> Self {
-        let (progression, told_ms) = Default::default();
-        Self { call, caller, deadline, cancel, activity, progression, progress, told_ms }
+        let (progression, told_ms, told_output) = Default::default();
+        Self { call, caller, deadline, cancel, activity, progression, signs, told_ms, told_output }
     }
 
     /// What is left until its deadline.
@@ -173,21 +178,38 @@ impl CallContext {
         self.told_ms.store(now, Ordering::Relaxed);
         let message = (!message.is_empty()).then(|| message.to_owned());
         // Full: the session has more urgent things to do than to say how far this is.
-        let _ = self.progress.try_send(Progress { call: self.call.clone(), progress, total, message });
+        let progress = Progress { call: self.call.clone(), progress, total, message };
+        let _ = self.signs.try_send(Sign::Progress(progress));
+    }
+
+    /// What the work wrote: a sign of life, too. Passed on as far as there is room, and what is not is counted; never
+    /// waits.
+    pub(crate) fn output(&self, stream: Stream, text: &str) {
+        self.activity.touch();
+        let now = millis(self.activity.last());
+        let mut told = self.told_output.lock().unwrap_or_else(PoisonError::into_inner);
+        told.output(&self.call, stream, text, now, &self.signs);
     }
 }
 
 /// A context outside of any session.
 #[cfg(test)]
-pub(crate) fn detached() -> (CallContext, mpsc::Receiver<Progress>, CancellationToken) {
-    let (sender, receiver) = mpsc::channel(16);
+pub(crate) fn detached() -> (CallContext, mpsc::Receiver<Sign>, CancellationToken) {
     let cancel = CancellationToken::new();
+    let (ctx, signs) = cancelled_by(cancel.clone());
+    (ctx, signs, cancel)
+}
+
+/// The same, for a call that somebody else cancels.
+#[cfg(test)]
+pub(crate) fn cancelled_by(cancel: CancellationToken) -> (CallContext, mpsc::Receiver<Sign>) {
     use crate::clock::Clock as _;
+    let (sender, receiver) = mpsc::channel(16);
     let clock = crate::clock::ManualClock::shared();
     let caller = Caller { subject: footbridge_shared::id::Subject::parse("ada").unwrap(), process: None };
     let call = CallId::parse("c-1").unwrap();
     let deadline = clock.boot() + Duration::from_secs(60);
-    (CallContext::new(call, caller, deadline, cancel.clone(), Activity::new(clock), sender), receiver, cancel)
+    (CallContext::new(call, caller, deadline, cancel, Activity::new(clock), sender), receiver)
 }
 
 #[cfg(test)]

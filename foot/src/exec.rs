@@ -1,0 +1,238 @@
+//! Running commands: what they inherit, what they may reach, and what becomes of them.
+//!
+//! Each command has a launcher of its own ([`crate::launcher`]), so that nothing of it is left when it ends, when its time
+//! is up, when its call is cancelled, and when the foot is killed.
+
+mod environment;
+mod input;
+mod job;
+mod jobs;
+mod leftovers;
+mod output;
+mod process;
+mod reach;
+mod report;
+mod settings;
+
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+
+use footbridge_shared::{ErrorCode, Outcome};
+
+pub(crate) use environment::{check as check_environment, word as check_word};
+pub(crate) use input::write_input;
+pub(crate) use jobs::{Input, Jobs};
+pub(crate) use process::Launcher;
+pub use reach::ReachError;
+pub(crate) use report::{Lines, lines, result, state};
+pub use settings::{ExecSettings, KernelSandbox};
+
+use crate::failure::Failure;
+use crate::launcher::Order;
+use crate::permissions::{Command, CommandLine, Permissions};
+use crate::policy::Policy;
+use crate::sandbox::{self, Grant, Right, SandboxError};
+use crate::tools::{CallContext, ToolOutput};
+use environment::Inherited;
+use jobs::Start;
+
+/// How long a command may run unless its caller says otherwise.
+pub(crate) const DEFAULT_LIMIT: Duration = Duration::from_secs(60 * 60);
+/// Longest that a caller may ask for.
+pub(crate) const MAX_LIMIT: Duration = Duration::from_secs(24 * 60 * 60);
+/// What runs a script.
+const SHELL: &str = "/bin/sh";
+
+/// Why no command is run by this foot. It costs the tools that run commands, nothing else.
+#[derive(Debug, thiserror::Error)]
+pub enum ExecUnavailable {
+    /// The kernel cannot confine them.
+    #[error("{0}; to run them unconfined, say --no-kernel-sandbox")]
+    Sandbox(String),
+    /// What they are to be kept from lies in what they may reach.
+    #[error(transparent)]
+    Reach(#[from] ReachError),
+}
+
+impl From<SandboxError> for ExecUnavailable {
+    fn from(error: SandboxError) -> Self {
+        Self::Sandbox(error.to_string())
+    }
+}
+
+/// Runs commands, as one set of permissions and settings says.
+#[derive(Debug)]
+pub(crate) struct Executor {
+    jobs: Arc<Jobs>,
+    policy: Arc<Policy>,
+    write: bool,
+    settings: ExecSettings,
+    inherited: Inherited,
+}
+
+/// A command, how long it may run, and how long somebody waits for it.
+#[derive(Debug)]
+pub(crate) struct Request {
+    /// What.
+    pub(crate) command: Command,
+    /// What it reads; `None` for nothing at all.
+    pub(crate) input: Option<Input>,
+    /// How long it may run.
+    pub(crate) limit: Duration,
+    /// How long the call waits; `None`: to the end, and then the command ends with the call.
+    pub(crate) wait: Option<Duration>,
+}
+
+impl Executor {
+    /// Who runs commands, if they are permitted and can be run; logs why not.
+    pub(crate) fn offered(jobs: &Arc<Jobs>, permissions: &Permissions, settings: &ExecSettings) -> Option<Arc<Self>> {
+        if !permissions.offers_exec() {
+            return None;
+        }
+        match Self::new(jobs.clone(), permissions, settings.clone(), crate::config::inherited()) {
+            Ok(executor) => Some(executor),
+            Err(reason) => {
+                tracing::error!(%reason, "this foot runs no commands");
+                None
+            }
+        }
+    }
+
+    /// Finds out whether commands can be run as the settings want it, and logs what keeps them in and what does not.
+    ///
+    /// # Errors
+    /// [`ExecUnavailable`]: then no command is to be offered.
+    pub(crate) fn new(
+        jobs: Arc<Jobs>,
+        permissions: &Permissions,
+        settings: ExecSettings,
+        variables: Vec<(std::ffi::OsString, std::ffi::OsString)>,
+    ) -> Result<Arc<Self>, ExecUnavailable> {
+        let policy = permissions.policy().clone();
+        let inherited = Inherited::new(variables, policy.roots());
+        let executor = Self { jobs, policy, write: permissions.offers_write(), settings, inherited };
+        match executor.settings.sandbox {
+            KernelSandbox::Off => tracing::warn!(
+                "commands run unconfined: they may do what your account may, whatever the roots and rules are"
+            ),
+            KernelSandbox::Required => {
+                executor.grants()?;
+                let confined = sandbox::probe()?;
+                tracing::warn!(
+                    write = executor.write,
+                    other_processes = if confined.scoped { "kept out" } else { "within reach: it takes Linux 6.12" },
+                    sockets_in_files = if confined.sockets { "kept out" } else { "within reach, such as docker's" },
+                    network = "within reach",
+                    "commands are confined to the roots by the kernel, and not in everything"
+                );
+            }
+        }
+        Ok(Arc::new(executor))
+    }
+
+    /// The commands that were started.
+    pub(crate) fn jobs(&self) -> &Arc<Jobs> {
+        &self.jobs
+    }
+
+    /// Which paths are served.
+    pub(crate) fn policy(&self) -> &Arc<Policy> {
+        &self.policy
+    }
+
+    /// Runs a command, and waits for it as long as the request says.
+    ///
+    /// # Errors
+    /// As [`Jobs::start`]; `cancelled` if the call was stopped, when nothing of the command is left.
+    pub(crate) async fn run(self: &Arc<Self>, request: Request, ctx: &CallContext) -> Result<ToolOutput, Failure> {
+        let Request { command, input, limit, wait } = request;
+        let executor = self.clone();
+        let prepared = tokio::task::spawn_blocking(move || executor.order(&command)).await;
+        let broken = |cause| Failure::not_run(ErrorCode::Internal, "the command could not be prepared").cause(cause);
+        let order = prepared.map_err(broken)??;
+        ctx.check()?;
+        let job = self.jobs.start(Start { order, owner: ctx.caller.subject.clone(), limit, input }).await?;
+        job.listen(ctx.clone());
+        let waited = async {
+            match wait {
+                Some(wait) => tokio::time::sleep(wait).await,
+                None => std::future::pending().await,
+            }
+        };
+        let stopped = tokio::select! {
+            biased;
+            () = job.ended() => false,
+            () = ctx.cancelled() => true,
+            () = waited => false,
+        };
+        job.deafen();
+        if stopped {
+            job.kill();
+            job.ended().await;
+            return Err(Failure::new(ErrorCode::Cancelled, Outcome::Unknown, "the command was ended with its call"));
+        }
+        Ok(result(&job, self.jobs.now()))
+    }
+
+    /// What a launcher is to be told. Looks at files.
+    fn order(&self, command: &Command) -> Result<Order, Failure> {
+        let (program, argv) = match &command.line {
+            CommandLine::Shell(script) => {
+                (PathBuf::from(SHELL), vec!["sh".into(), "-c".into(), check_word(script)?.into()])
+            }
+            CommandLine::Argv(words) => {
+                let first = words.first().ok_or_else(|| Failure::invalid_arguments("`argv` is empty"))?;
+                let argv = words.iter().map(|word| Ok(check_word(word)?.into())).collect::<Result<_, Failure>>()?;
+                (self.inherited.program(first, &command.cwd)?, argv)
+            }
+        };
+        let temporary = reach::temporary();
+        let grants = match self.settings.sandbox {
+            KernelSandbox::Off => None,
+            KernelSandbox::Required => {
+                let mut grants = self.grants().map_err(|error| {
+                    Failure::not_run(
+                        ErrorCode::SandboxUnavailable,
+                        "commands cannot be kept to the roots as they are now",
+                    )
+                    .cause(error)
+                })?;
+                grants.push(Grant::new(&temporary, Right::ChangeAndExecute));
+                Some(grants)
+            }
+        };
+        let environment = self.inherited.with(&command.env, &temporary);
+        Ok(Order {
+            program: program.into(),
+            argv,
+            environment: environment.into_iter().map(|(name, value)| (name.into(), value.into())).collect(),
+            cwd: command.cwd.clone().into(),
+            temporary: temporary.into(),
+            grants,
+        })
+    }
+
+    fn grants(&self) -> Result<Vec<Grant>, ReachError> {
+        reach::grants(&self.policy, self.write, &self.settings, self.inherited.path())
+    }
+}
+
+/// Resolves the folder that a command starts in; the first root if none is named. Looks at files.
+///
+/// # Errors
+/// As [`crate::policy::Gate::resolve`], and `not_a_file` for what is no folder. Nothing ran.
+pub(crate) fn resolve_cwd(policy: &Policy, given: Option<&str>) -> Result<PathBuf, Failure> {
+    let given = given.unwrap_or(".");
+    let not_run = |failure: Failure| Failure { outcome: Outcome::NotRun, ..failure };
+    let gate = policy.gate();
+    let real = gate.resolve(given).map_err(not_run)?;
+    if !gate.look(&real, given).map_err(not_run)?.is_dir() {
+        let message = format!("`{}` is not a folder", crate::failure::shown(given));
+        return Err(Failure::not_run(ErrorCode::NotAFile, message));
+    }
+    Ok(real)
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,100 @@
+//! The launcher of a command: this very program, started again for one command.
+//!
+//! It starts the command, confined, waits for its end, and leaves nothing of it behind: neither when the command ends, nor
+//! when the foot asks for it, nor when the foot is killed. All of these it learns from one socket. Whatever the command
+//! starts stays its descendant: orphans come to the launcher, and it goes when it has none left.
+
+mod order;
+pub(crate) mod processes;
+mod start;
+mod tree;
+
+use std::ffi::OsStr;
+use std::io;
+use std::os::fd::AsFd as _;
+use std::os::unix::net::UnixStream;
+use std::process::ExitCode;
+use std::time::Duration;
+
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::process::{Pid, PidfdFlags, pidfd_open};
+
+pub(crate) use order::{Ending, MAX_REPORT_BYTES, NotStarted, Order, Report, Standard, hand_over, message};
+use tree::Tree;
+
+/// The first word that makes a program a launcher. Not for people.
+pub const COMMAND: &str = "__job";
+
+/// How long processes may take to end once they are asked to, before they are killed.
+pub(crate) const TERM_GRACE: Duration = Duration::from_secs(1);
+/// Longest time between two looks for orphans that have ended.
+const REAP_INTERVAL: Timespec = Timespec { tv_sec: 1, tv_nsec: 0 };
+
+/// First descriptor behind the standard streams.
+const FIRST_OTHER: i32 = 3;
+
+/// Whether the words behind a program's name make it a launcher.
+pub(crate) fn is_meant(words: &[impl AsRef<OsStr>]) -> bool {
+    words.first().is_some_and(|word| word.as_ref() == COMMAND)
+}
+
+/// Runs one command, as standard input, a socket, orders it. A program calls this before it does anything else.
+pub fn main() -> ExitCode {
+    match stand_aside().and_then(|()| serve(UnixStream::from(io::stdin().as_fd().try_clone_to_owned()?))) {
+        Ok(()) => ExitCode::SUCCESS,
+        // The foot is gone, or is no foot: nobody is left to tell.
+        Err(_) => ExitCode::FAILURE,
+    }
+}
+
+/// Leaves the foot's terminal and process group, and takes in orphans.
+fn stand_aside() -> io::Result<()> {
+    // Whoever started the foot may have left files open in it, which no path would lead a command to.
+    close_fds::set_fds_cloexec(FIRST_OTHER, &[]);
+    // It leads a session already if whoever started it saw to that.
+    let _ = rustix::process::setsid();
+    // A name of its own: `pkill foot` means the foot, and leaves somebody here to clean up after it.
+    let _ = rustix::thread::set_name(c"job-keeper");
+    Ok(rustix::process::set_child_subreaper(Some(rustix::process::getpid()))?)
+}
+
+fn serve(socket: UnixStream) -> io::Result<()> {
+    let (order, standard) = order::receive(&socket)?;
+    let temporary = order.temporary.to_path();
+    let started = start::folder(&temporary).and_then(|()| start::command(order, standard));
+    let main = match started {
+        Ok(main) => main,
+        Err(why) => {
+            start::remove(&temporary);
+            return order::report(&socket, &Report::NotStarted(why));
+        }
+    };
+    // From here on there is something to clean up, whether or not anybody listens.
+    let _ = order::report(&socket, &Report::Started);
+    let mut tree = Tree::of(main);
+    let watched = watch(&socket, main, &mut tree);
+    tree.end(TERM_GRACE);
+    start::remove(&temporary);
+    let told = tree.ending().map_or(Ok(()), |ending| order::report(&socket, &Report::Ended(ending)));
+    watched.and(told)
+}
+
+/// Waits until the command has ended, or nobody wants it any more.
+fn watch(socket: &UnixStream, main: Pid, tree: &mut Tree) -> io::Result<()> {
+    // It is not waited for yet, so this is it and no other.
+    let exit = pidfd_open(main, PidfdFlags::empty())?;
+    loop {
+        if !tree.reap() || tree.ending().is_some() {
+            return Ok(());
+        }
+        let mut events = [PollFd::new(socket, PollFlags::IN | PollFlags::RDHUP), PollFd::new(&exit, PollFlags::IN)];
+        match poll(&mut events, Some(&REAP_INTERVAL)) {
+            Ok(_) | Err(rustix::io::Errno::INTR) => {}
+            Err(error) => return Err(error.into()),
+        }
+        // Nothing more is to be said to a launcher: whatever comes is the end.
+        if !events[0].revents().is_empty() {
+            return Ok(());
+        }
+    }
+}
