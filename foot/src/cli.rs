@@ -15,6 +15,7 @@ use clap::{Args, Parser, Subcommand};
 use crate::config::{self, Environment, Resolved, Served, Settings};
 use crate::error::FootError;
 use crate::launcher;
+use crate::permissions::Mode;
 use crate::runner::Runner;
 
 /// Exit code of a wrong command line or configuration.
@@ -55,7 +56,7 @@ enum Command {
 }
 
 /// What a foot can be told on the command line.
-#[derive(Debug, Args)]
+#[derive(Debug, Clone, Args)]
 struct SettingsArgs {
     /// The hub, for instance https://hub.example.org
     #[arg(long, value_name = "URL")]
@@ -90,6 +91,8 @@ struct SettingsArgs {
     /// A path that is never served, with everything below it; can be repeated.
     #[arg(long = "deny", value_name = "PATH")]
     deny: Vec<PathBuf>,
+    #[command(flatten)]
+    permitted: PermittedArgs,
     /// Settings file [default: footbridge/foot.yaml in your configuration folder]
     #[arg(long, value_name = "FILE")]
     config: Option<PathBuf>,
@@ -99,6 +102,38 @@ struct SettingsArgs {
     /// The same, and one that appends lines to this file.
     #[arg(long, hide = true, value_name = "FILE")]
     echo_append: Option<PathBuf>,
+}
+
+/// What a foot can be told on the command line of what callers may do.
+#[derive(Debug, Clone, Args)]
+struct PermittedArgs {
+    /// What becomes of calls that write or delete files, where no rule speaks of them: `deny` (the tools are not offered),
+    /// `ask`, or `allow` [default: deny]
+    #[arg(long, value_name = "MODE")]
+    write: Option<Mode>,
+    /// The same for calls that run commands [default: deny]
+    #[arg(long, value_name = "MODE")]
+    exec: Option<Mode>,
+    /// The same as --write allow: callers write and delete files in the roots without asking.
+    #[arg(long, conflicts_with = "write")]
+    allow_write: bool,
+    /// The same as --exec allow: callers run any command without asking. This equals handing over your account, within
+    /// the sandbox.
+    #[arg(long, conflicts_with = "exec")]
+    allow_exec: bool,
+    /// Run commands without the kernel's sandbox: they can then do whatever you can.
+    #[arg(long)]
+    no_kernel_sandbox: bool,
+}
+
+impl PermittedArgs {
+    fn write(&self) -> Option<Mode> {
+        self.write.or(self.allow_write.then_some(Mode::Allow))
+    }
+
+    fn exec(&self) -> Option<Mode> {
+        self.exec.or(self.allow_exec.then_some(Mode::Allow))
+    }
 }
 
 impl SettingsArgs {
@@ -125,7 +160,6 @@ impl SettingsArgs {
     fn layer(self) -> (Settings, Option<PathBuf>) {
         let flags = Settings {
             hub: self.hub,
-            token: None,
             token_file: self.token_file,
             tenant: self.tenant,
             project: self.project,
@@ -136,6 +170,10 @@ impl SettingsArgs {
             ca: self.ca,
             max_concurrent: self.max_concurrent,
             deny: (!self.deny.is_empty()).then_some(self.deny),
+            write: self.permitted.write(),
+            exec: self.permitted.exec(),
+            kernel_sandbox: self.permitted.no_kernel_sandbox.then_some(false),
+            ..Settings::default()
         };
         (flags, self.config)
     }
@@ -172,7 +210,7 @@ pub fn cli_main(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
         }
     };
     let code = match cli.command {
-        Command::Run(args) => run::run(args, &environment, &here),
+        Command::Run(args) => run::run(args, environment, &here),
         Command::Tools(args) => tools::tools(&args),
         Command::Check(args) => check::check(args, &environment, &here),
     };

@@ -5,10 +5,12 @@ mod account;
 mod endpoint;
 mod file;
 mod inherited;
+mod rules;
 mod settings;
 mod token;
 
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use footbridge_shared::id::{FootName, MAX_NAME_BYTES, NameError, ProjectName, Subject, TenantName};
 use footbridge_shared::limits::{DEFAULT_MAX_CONCURRENT, FOOT_QUEUE, MAX_MAX_CONCURRENT};
@@ -21,6 +23,7 @@ pub(crate) use token::open_to_others;
 pub use token::{Token, TokenError, TokenSource};
 
 use crate::exec::ExecSettings;
+use crate::permissions::{Defaults, Mode, Rules};
 use crate::policy::Floor;
 use crate::runner::Runner;
 
@@ -28,6 +31,9 @@ use crate::runner::Runner;
 const DEFAULT_TENANT: &str = "local";
 /// Our folder within the user's state, configuration and data folders.
 const OWN_FOLDER: &str = "footbridge";
+
+/// The folder of all feet within a state folder. Below are tenants, projects, and the files of each foot.
+const FEET_FOLDER: &str = "feet";
 
 /// Why a configuration cannot be used.
 #[derive(Debug, thiserror::Error)]
@@ -109,6 +115,39 @@ pub struct FootConfig {
     pub exec: ExecSettings,
     /// Where its tools come from.
     pub runner: Runner,
+    /// What it lets callers do.
+    pub(crate) permitted: Permitted,
+}
+
+/// What a foot lets callers do, as the settings say.
+#[derive(Debug, Clone)]
+pub(crate) struct Permitted {
+    /// What becomes of what no rule speaks of.
+    pub(crate) defaults: Defaults,
+    /// The owner's rules.
+    pub(crate) rules: Arc<Rules>,
+    /// Where programs are looked for.
+    pub(crate) search_path: Vec<PathBuf>,
+    /// Whether commands run under the kernel's sandbox or not at all.
+    pub(crate) kernel_sandbox: bool,
+    /// Folders besides those of the system that commands may read.
+    pub(crate) sandbox_read: Vec<PathBuf>,
+    /// Folders besides the roots that commands may write to.
+    pub(crate) sandbox_write: Vec<PathBuf>,
+}
+
+impl Default for Permitted {
+    /// What only reads.
+    fn default() -> Self {
+        Self {
+            defaults: Defaults::default(),
+            rules: Arc::default(),
+            search_path: Vec::new(),
+            kernel_sandbox: true,
+            sandbox_read: Vec::new(),
+            sandbox_write: Vec::new(),
+        }
+    }
 }
 
 impl FootConfig {
@@ -141,7 +180,18 @@ impl FootConfig {
             deny: Vec::new(),
             exec: ExecSettings::default(),
             runner: Runner::default(),
+            permitted: Permitted::default(),
         })
+    }
+
+    /// The folder of what this foot keeps.
+    pub(crate) fn own_folder(&self) -> PathBuf {
+        self.state.join(FEET_FOLDER).join(self.tenant.as_str()).join(self.project.as_str())
+    }
+
+    /// A file of what it keeps, by what its name ends with.
+    pub(crate) fn own_file(&self, suffix: &str) -> PathBuf {
+        self.own_folder().join(format!("{}.{suffix}", self.name))
     }
 
     /// What this foot never serves.
@@ -158,6 +208,7 @@ pub(crate) struct Served {
     deny: Vec<PathBuf>,
     state: Option<PathBuf>,
     token: Option<TokenSource>,
+    pub(crate) permitted: Permitted,
 }
 
 impl Served {
@@ -185,6 +236,8 @@ fn floor(homes: &[PathBuf], state: Option<&Path>, token: Option<&TokenSource>, d
 #[derive(Debug)]
 pub(crate) struct Resolved {
     pub(crate) config: FootConfig,
+    /// The settings file, which need not be there; `None` without a place for one.
+    pub(crate) file: Option<PathBuf>,
     origins: Vec<(&'static str, Origin)>,
 }
 
@@ -233,7 +286,9 @@ pub(crate) fn resolve(
     config.ca = layers.pick("ca", |layer| layer.ca.take()).map(|path| here.join(path));
     config.deny = served.deny;
     config.homes = served.homes;
-    Ok(Resolved { config, origins: layers.origins })
+    config.permitted = served.permitted;
+    let file = layers.file.clone().or_else(|| Own::new(environment).settings);
+    Ok(Resolved { config, file, origins: layers.origins })
 }
 
 /// The same layers, for what they serve alone: neither a hub nor a token needs to be there.
@@ -333,6 +388,7 @@ impl Layers {
         let roots = self.pick("roots", |layer| layer.roots.take()).unwrap_or_else(|| vec![here.to_owned()]);
         let state = self.pick("state", |layer| layer.state.take()).map(|path| here.join(path));
         let state = state.or_else(|| own.state.clone());
+        let permitted = self.permitted(environment, here);
         // No layer can take back what another one keeps to itself.
         let deny = self.all(|layer| layer.deny.take()).into_iter().flatten().map(|path| here.join(path));
         Ok(Served {
@@ -341,7 +397,28 @@ impl Layers {
             deny: deny.chain(own.folders()).chain(self.file.clone()).collect(),
             state,
             token: token.transpose()?,
+            permitted,
         })
+    }
+
+    /// Takes out what says what callers may do.
+    fn permitted(&mut self, environment: &Environment, here: &Path) -> Permitted {
+        let mut mode = |key, get: fn(&mut Settings) -> Option<Mode>| self.pick(key, get).unwrap_or_default();
+        let write = mode("write", |layer| layer.write.take());
+        let exec = mode("exec", |layer| layer.exec.take());
+        let mut folders = |get: fn(&mut Settings) -> Option<Vec<PathBuf>>| -> Vec<PathBuf> {
+            self.all(get).into_iter().flatten().map(|path| here.join(path)).collect()
+        };
+        let sandbox_read = folders(|layer| layer.sandbox_read.take());
+        let sandbox_write = folders(|layer| layer.sandbox_write.take());
+        Permitted {
+            defaults: Defaults { write, exec },
+            rules: self.pick("permissions", |layer| layer.rules.take()).unwrap_or_default(),
+            search_path: environment.search_path(),
+            kernel_sandbox: self.pick("kernelSandbox", |layer| layer.kernel_sandbox.take()).unwrap_or(true),
+            sandbox_read,
+            sandbox_write,
+        }
     }
 
     /// The strongest layer that says anything.
@@ -355,6 +432,12 @@ impl Layers {
     fn all<T>(&mut self, get: impl Fn(&mut Settings) -> Option<T>) -> Vec<T> {
         self.layers.iter_mut().filter_map(|(_, layer)| get(layer)).collect()
     }
+}
+
+/// Settings as a file would say them, without one.
+#[cfg(test)]
+pub(crate) fn settings_of(yaml: &str, home: &Path) -> Result<Settings, String> {
+    file::parse(yaml, Path::new("/foot.yaml"), Some(home))
 }
 
 #[cfg(test)]

@@ -30,6 +30,15 @@ pub enum FootError {
     /// There is no identity.
     #[error(transparent)]
     Identity(#[from] IdentityError),
+    /// The answers that are remembered cannot be read.
+    #[error("{0}")]
+    Remembered(String),
+    /// The audit file cannot be written.
+    #[error("the audit file cannot be written: {0}")]
+    Audit(std::io::Error),
+    /// There is no foot that a command speaks of, or more than one.
+    #[error("{0}")]
+    WhichFoot(String),
     /// The certificates to trust cannot be read.
     #[error("the certificates in `{path}` cannot be used: {reason}")]
     Certificates {
@@ -81,7 +90,14 @@ impl FootError {
     /// The exit code of the process: 2 for what is wrong here, 3 to 7 for what the hub said.
     pub const fn code(&self) -> u8 {
         match self {
-            Self::Config(_) | Self::Token(_) | Self::Policy(_) | Self::Identity(_) | Self::Certificates { .. } => 2,
+            Self::Config(_)
+            | Self::Token(_)
+            | Self::Policy(_)
+            | Self::Identity(_)
+            | Self::Remembered(_)
+            | Self::Audit(_)
+            | Self::WhichFoot(_)
+            | Self::Certificates { .. } => 2,
             Self::Unauthorized(_) => 3,
             Self::Refused { .. } => 4,
             Self::NameTaken { .. } => 5,

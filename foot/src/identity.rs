@@ -64,8 +64,7 @@ pub(crate) struct Identity {
 impl Identity {
     /// Reads the key of a foot, and makes it if there is none.
     pub(crate) fn open(config: &FootConfig) -> Result<Self, IdentityError> {
-        let folder = folder(config);
-        let path = folder.join(format!("{}.key", config.name));
+        let (folder, path) = (config.own_folder(), config.own_file("key"));
         let io = |cause| IdentityError::Io { path: path.clone(), cause };
         let mut file = match File::open(&path) {
             Err(error) if error.kind() == io::ErrorKind::NotFound => {
@@ -92,11 +91,6 @@ impl Identity {
     pub(crate) fn prove(&self, nonce: &str) -> String {
         URL_SAFE_NO_PAD.encode(self.key.sign(&signed_bytes(nonce)).to_bytes())
     }
-}
-
-/// Where the keys and journals of a project's feet are kept.
-pub(crate) fn folder(config: &FootConfig) -> PathBuf {
-    config.state.join("feet").join(config.tenant.as_str()).join(config.project.as_str())
 }
 
 fn parse(text: &str) -> Option<SigningKey> {

@@ -15,9 +15,11 @@ mod frame;
 mod identity;
 mod journal;
 mod launcher;
+mod offer;
 mod permissions;
 mod policy;
 mod random;
+mod reload;
 mod runner;
 mod sandbox;
 mod session;
@@ -25,8 +27,9 @@ mod tools;
 
 use std::sync::Arc;
 
-use permissions::{Defaults, Permissions};
-use policy::Policy;
+use offer::Offer;
+use permissions::{Asker, Headless};
+use reload::Source;
 use tokio_util::sync::CancellationToken;
 use tools::ToolSet;
 
@@ -40,24 +43,23 @@ pub use policy::{FloorRule, PolicyError};
 pub use runner::Runner;
 
 /// Works as a foot until `shutdown` fires, which ends running calls and says good-bye, or until the hub turns it away
-/// for good.
+/// for good. Nobody is asked anything: what would have to be is refused.
 ///
 /// # Errors
 /// [`FootError`]: the configuration cannot be used, or the hub does not want this foot.
 pub async fn run(config: FootConfig, shutdown: CancellationToken) -> Result<Exit, FootError> {
+    serve(config, Box::new(Headless), None, shutdown).await
+}
+
+/// The same, with somebody to ask, and with settings that may change meanwhile.
+async fn serve(
+    config: FootConfig,
+    asker: Box<dyn Asker>,
+    source: Option<Source>,
+    shutdown: CancellationToken,
+) -> Result<Exit, FootError> {
     // Later a file may be away for a moment, while it is exchanged. At the start that is a mistake somebody can mend.
     config.token.read()?;
-    let policy = Arc::new(Policy::new(&config.roots, config.floor())?);
-    let permissions = Permissions::new(policy.clone(), Defaults::default());
-    let clock: clock::SharedClock = Arc::new(clock::SystemClock);
-    let jobs = exec::Jobs::new(exec::Launcher::of_this_program(), clock.clone(), config.exec.max_jobs);
-    let executor = exec::Executor::offered(&jobs, &permissions, &config.exec);
-    let mut offered = config.runner.tools(&permissions);
-    offered.extend(executor.iter().flat_map(tools::exec_tools));
-    let (tools, left_out) = ToolSet::new(offered, &permissions);
-    for reason in left_out {
-        tracing::warn!(%reason, "a tool is not offered");
-    }
     let identity = identity::Identity::open(&config)?;
     if identity.in_use && !config.supersede {
         return Err(IdentityError::InUse(config.name).into());
@@ -65,7 +67,23 @@ pub async fn run(config: FootConfig, shutdown: CancellationToken) -> Result<Exit
     if identity.in_use {
         tracing::warn!(name = %config.name, "another process of this foot runs on this machine; it will be superseded");
     }
-    let roots: Vec<_> = policy.roots().iter().map(|root| root.display().to_string()).collect();
+    let clock = Arc::new(clock::SystemClock);
+    let offer = Offer::open(&config, asker, clock.clone())?;
+    let permissions = offer.permissions(&config)?;
+    let (tools, left_out) = ToolSet::new(offer.tools(&config, &permissions), &permissions);
+    offer::tell(left_out);
+    let tools = Arc::new(tools);
+    let roots: Vec<_> = permissions.policy().roots().iter().map(|root| root.display().to_string()).collect();
     tracing::info!(name = %config.name, hub = %config.hub, ?roots, share = ?config.share, "foot starts");
-    session::Session::new(config, identity, Arc::new(tools), clock)?.run(shutdown).await
+    let session = session::Session::new(config.clone(), identity, tools.clone(), clock)?.run(shutdown);
+    let follow = async {
+        match source {
+            Some(source) => reload::follow(source, config, &offer, &tools).await,
+            None => std::future::pending().await,
+        }
+    };
+    tokio::select! {
+        ended = session => ended,
+        () = follow => Ok(Exit::Stopped),
+    }
 }

@@ -2,11 +2,30 @@
 //!
 //! Every call comes through here, whatever its tool: between what it plans and what it does.
 
+mod ask;
+mod audit;
+mod command;
+mod decision;
+mod desk;
+mod pattern;
+mod programs;
+mod remembered;
+mod rules;
+mod shown;
+
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use footbridge_shared::ErrorCode;
+use footbridge_shared::{ErrorCode, Outcome};
+
+pub(crate) use ask::{Asker, Headless, Terminal};
+pub(crate) use audit::{Audit, AuditLine, read_back};
+pub(crate) use decision::{Decision, Judge, ReadRules, Reason, Verdict};
+pub(crate) use desk::Desk;
+pub(crate) use programs::Programs;
+pub(crate) use remembered::{Literal, Remembered, RememberedError};
+pub(crate) use rules::{List, Place, Rule, RuleText, Rules};
 
 use crate::failure::Failure;
 use crate::policy::Policy;
@@ -62,7 +81,8 @@ pub(crate) enum CommandLine {
 }
 
 /// What becomes of an action that no rule speaks of.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, serde::Deserialize)]
+#[serde(rename_all = "lowercase")]
 pub(crate) enum Mode {
     /// It is refused; tools that could do nothing else are not offered.
     #[default]
@@ -71,6 +91,35 @@ pub(crate) enum Mode {
     Ask,
     /// It goes on.
     Allow,
+}
+
+impl Mode {
+    /// All of them.
+    pub(crate) const ALL: [Self; 3] = [Self::Deny, Self::Ask, Self::Allow];
+
+    /// As it stands in the settings.
+    pub(crate) const fn as_str(self) -> &'static str {
+        match self {
+            Self::Deny => "deny",
+            Self::Ask => "ask",
+            Self::Allow => "allow",
+        }
+    }
+}
+
+impl std::fmt::Display for Mode {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(self.as_str())
+    }
+}
+
+impl std::str::FromStr for Mode {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let found = Self::ALL.into_iter().find(|mode| mode.as_str() == text);
+        found.ok_or_else(|| format!("`{}` is none of deny, ask, allow", crate::failure::shown(text)))
+    }
 }
 
 /// The modes of what changes something. What only reads goes on.
@@ -85,46 +134,68 @@ pub(crate) struct Defaults {
 /// What the owner of this foot permits.
 #[derive(Debug)]
 pub(crate) struct Permissions {
-    policy: Arc<Policy>,
-    defaults: Defaults,
+    judge: Arc<Judge>,
+    desk: Arc<Desk>,
 }
 
+/// Tools that write files.
+const WRITE_TOOLS: [&str; 3] = ["file_write", "file_edit", "file_delete"];
+/// Tools that run commands of the caller's.
+const EXEC_TOOLS: [&str; 1] = ["exec_run"];
+
 impl Permissions {
-    /// Without any rule but those of the policy.
+    /// Without any rule but those of the policy, and without anybody to ask.
     pub(crate) fn new(policy: Arc<Policy>, defaults: Defaults) -> Arc<Self> {
-        Arc::new(Self { policy, defaults })
+        let judge = Judge { policy, defaults, rules: Arc::default(), programs: Programs::default() };
+        Self::with(judge, Arc::new(Desk::closed()))
+    }
+
+    /// With all that decides, and who is asked and keeps the books.
+    pub(crate) fn with(judge: Judge, desk: Arc<Desk>) -> Arc<Self> {
+        Arc::new(Self { judge: Arc::new(judge), desk })
     }
 
     /// Whether the tools that write files could ever do so: else they are not offered.
     pub(crate) fn offers_write(&self) -> bool {
-        self.defaults.write != Mode::Deny
+        self.judge.defaults.write != Mode::Deny || self.judge.rules.could_allow(&WRITE_TOOLS, false)
     }
 
     /// Whether the tools that run commands could ever do so.
     pub(crate) fn offers_exec(&self) -> bool {
-        self.defaults.exec != Mode::Deny
+        self.judge.defaults.exec != Mode::Deny || self.judge.rules.could_allow(&EXEC_TOOLS, true)
     }
 
     /// Which paths are served.
     pub(crate) fn policy(&self) -> &Arc<Policy> {
-        &self.policy
+        &self.judge.policy
     }
 
     /// Lets a call go on, or says why not. May wait for a person.
     ///
     /// # Errors
-    /// `permission_denied`, with the outcome `not_run`.
+    /// `permission_denied`, with the outcome `not_run`; `cancelled` if the call is stopped while a person is asked.
     pub(crate) async fn admit(&self, tool: &str, action: &Action, ctx: &CallContext) -> Result<(), Failure> {
-        let _ = (tool, ctx);
-        let mode = match action {
-            Action::Nothing | Action::File { access: Access::Read, .. } => Mode::Allow,
-            Action::File { .. } => self.defaults.write,
-            Action::Run(_) => self.defaults.exec,
+        let remembered = self.desk.remembered(tool, action, &ctx.caller);
+        let decision = match action {
+            // The rules look at names alone.
+            Action::Nothing => self.judge.decide(tool, action, remembered),
+            // They look at files and links.
+            Action::File { .. } | Action::Run(_) => {
+                let (judge, tool, action) = (self.judge.clone(), tool.to_owned(), action.clone());
+                let decided = tokio::task::spawn_blocking(move || judge.decide(&tool, &action, remembered)).await;
+                decided.map_err(|broken| {
+                    Failure::new(ErrorCode::Internal, Outcome::NotRun, "the permissions broke off").cause(broken)
+                })?
+            }
         };
-        if mode == Mode::Allow {
-            return Ok(());
+        self.desk.settle(tool, action, ctx, decision).await
+    }
+
+    /// Keeps in the books that a call was refused before the rules were asked: for its path.
+    pub(crate) fn refused(&self, tool: &str, failure: &Failure, ctx: &CallContext) {
+        if failure.code == ErrorCode::PathDenied {
+            self.desk.refused(tool, failure, ctx);
         }
-        Err(Failure::not_run(ErrorCode::PermissionDenied, "the owner of this foot does not allow this"))
     }
 
     /// Nothing but what tests do in memory.
@@ -134,3 +205,6 @@ impl Permissions {
         Self::new(Arc::new(policy), Defaults { write: Mode::Allow, exec: Mode::Allow })
     }
 }
+
+#[cfg(test)]
+mod tests;

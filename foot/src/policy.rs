@@ -16,8 +16,8 @@ use std::sync::Arc;
 
 use footbridge_shared::ErrorCode;
 
-pub(crate) use floor::Floor;
 pub use floor::FloorRule;
+pub(crate) use floor::{Floor, covers};
 use open::OpenError;
 pub(crate) use place::{Found, Place};
 use resolve::Real;
@@ -68,11 +68,24 @@ pub(crate) enum Verdict {
     Nowhere,
 }
 
+/// Rules that keep files from single tools.
+pub(crate) trait ReadRules: Send + Sync + std::fmt::Debug {
+    /// Those for one tool, as the file system stands now; `None` if there are none.
+    fn for_tool(&self, tool: &str, roots: &[PathBuf]) -> Option<Arc<dyn Kept>>;
+}
+
+/// What is kept from one tool during one call.
+pub(crate) trait Kept: Send + Sync + std::fmt::Debug {
+    /// Whether a real path is. `granted` is the one that the call was admitted for.
+    fn keeps(&self, real: &Path, granted: Option<&Path>) -> bool;
+}
+
 /// Roots and floor.
 #[derive(Debug)]
 pub(crate) struct Policy {
     roots: Arc<[PathBuf]>,
     floor: Floor,
+    rules: Option<Arc<dyn ReadRules>>,
 }
 
 impl Policy {
@@ -98,7 +111,12 @@ impl Policy {
             }
         }
         drop(covered);
-        if real.is_empty() { Err(PolicyError::NoRoots) } else { Ok(Self { roots: real.into(), floor }) }
+        if real.is_empty() { Err(PolicyError::NoRoots) } else { Ok(Self { roots: real.into(), floor, rules: None }) }
+    }
+
+    /// The same, with rules that keep more from single tools.
+    pub(crate) fn with_rules(self, rules: Arc<dyn ReadRules>) -> Self {
+        Self { rules: Some(rules), ..self }
     }
 
     /// The roots, resolved. There is at least one.
@@ -127,6 +145,12 @@ impl Policy {
         })
     }
 
+    /// The same for a tool that looks at more than the one path it was admitted for.
+    pub(crate) fn gate_for(&self, tool: &str) -> Gate {
+        let kept = self.rules.as_ref().and_then(|rules| rules.for_tool(tool, &self.roots));
+        Gate { kept, ..self.gate() }
+    }
+
     /// What it says of a path, and why. For people: it tells more of what lies outside than a call may learn.
     pub(crate) fn explain(&self, given: &str) -> Verdict {
         self.gate_with(|_| true).judge(given)
@@ -134,7 +158,8 @@ impl Policy {
 
     fn gate_with(&self, keep: impl Fn(&Path) -> bool) -> Gate {
         let floor = self.floor.resolved().into_iter().filter(|(_, covered)| keep(covered));
-        Gate { roots: self.roots.clone(), floor: floor.map(|(rule, covered)| (rule.clone(), covered)).collect() }
+        let floor = floor.map(|(rule, covered)| (rule.clone(), covered)).collect();
+        Gate { roots: self.roots.clone(), floor, kept: None, granted: None }
     }
 }
 
@@ -143,9 +168,16 @@ impl Policy {
 pub(crate) struct Gate {
     roots: Arc<[PathBuf]>,
     floor: Arc<[(FloorRule, PathBuf)]>,
+    kept: Option<Arc<dyn Kept>>,
+    granted: Option<Arc<Path>>,
 }
 
 impl Gate {
+    /// The same, for a call that will be admitted for this real path or not run.
+    pub(crate) fn granting(self, real: &Path) -> Self {
+        Self { granted: Some(real.into()), ..self }
+    }
+
     /// Resolves a path of a call to where it really leads, if that is served.
     ///
     /// # Errors
@@ -153,6 +185,8 @@ impl Gate {
     pub(crate) fn resolve(&self, given: &str) -> Result<PathBuf, Failure> {
         match self.judge(given) {
             Verdict::Served { real, exists: true, .. } => Ok(real),
+            // Whether it is there is not for everybody to know: the rules answer.
+            Verdict::Served { real, .. } if self.kept.as_ref().is_some_and(|kept| kept.keeps(&real, None)) => Ok(real),
             Verdict::Served { .. } => Err(not_found(given)),
             Verdict::Outside | Verdict::Floor(_) | Verdict::Nowhere => Err(self.denied(given)),
         }
@@ -160,7 +194,10 @@ impl Gate {
 
     /// Whether a real path is served.
     pub(crate) fn serves(&self, real: &Path) -> bool {
-        self.roots.iter().any(|root| real.starts_with(root)) && self.rule_on(real).is_none()
+        let granted = self.granted.as_deref();
+        self.roots.iter().any(|root| real.starts_with(root))
+            && self.rule_on(real).is_none()
+            && (granted == Some(real) || !self.kept.as_ref().is_some_and(|kept| kept.keeps(real, granted)))
     }
 
     /// The root that a real path lies under: the closest one.
@@ -265,6 +302,11 @@ impl Gate {
             }
         }
     }
+}
+
+/// Where an absolute path really leads, also one to something that is not there yet.
+pub(crate) fn real_path(path: &Path) -> Option<PathBuf> {
+    resolve::real(path).map(|real| real.path)
 }
 
 fn not_found(given: &str) -> Failure {

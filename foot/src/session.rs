@@ -67,7 +67,7 @@ impl Session {
         let capacity = Capacity { running, queued: config.max_queued };
         let instance = new_instance()?;
         let dialer = Arc::new(Dialer::new(&config)?);
-        let folder = identity::folder(&config).join(format!("{}.journal", config.name));
+        let folder = config.own_file("journal");
         let (journal, before) = Journal::open(folder, &instance, clock.clone());
         let calls = Calls::new(capacity, clock.clone(), journal, before);
         let cwd = cwd(&config);

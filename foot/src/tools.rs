@@ -38,7 +38,7 @@ pub(crate) use arguments::Arguments;
 pub(crate) use context::CallContext;
 pub(crate) use output::ToolOutput;
 pub(crate) use output::raw;
-pub(crate) use set::{Announcer, Registered, Snapshot, ToolSet};
+pub(crate) use set::{Announcer, Registered, Snapshot, ToolSet, ToolSetError};
 
 use crate::exec::Executor;
 use crate::failure::Failure;

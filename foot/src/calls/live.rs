@@ -227,7 +227,8 @@ async fn run(
     let planned = async {
         // On the session's thread, and soon done: arguments are a part of one frame.
         tool.schema.check(&arguments)?;
-        let plan = tool.tool.plan(arguments, &ctx).await?;
+        let plan = tool.tool.plan(arguments, &ctx).await;
+        let plan = plan.inspect_err(|failure| tool.permissions.refused(tool.name(), failure, &ctx))?;
         tool.permissions.admit(tool.name(), plan.action(), &ctx).await?;
         Ok(plan)
     };

@@ -10,6 +10,8 @@ use tokio_util::sync::CancellationToken;
 use super::{BROKEN, SettingsArgs, block_on, complain};
 use crate::config::{Environment, FootConfig, Resolved, TokenSource, open_to_others};
 use crate::error::{Exit, FootError};
+use crate::permissions::{Asker, Headless, Terminal};
+use crate::reload::Source;
 
 /// Options of `foot run`.
 #[derive(Debug, Args)]
@@ -29,10 +31,16 @@ impl RunArgs {
 }
 
 /// Runs until stopped; returns the exit code.
-pub(super) fn run(args: RunArgs, environment: &Environment, here: &Path) -> u8 {
-    let config = match args.settings.resolve(environment, here) {
+pub(super) fn run(args: RunArgs, environment: Environment, here: &Path) -> u8 {
+    let RunArgs { settings, exit_with_stdin } = args;
+    let here = here.to_owned();
+    let read = move || {
+        let Resolved { config, file, .. } = settings.clone().resolve(&environment, &here)?;
         // The program that started it keeps it a state of its own: one that runs there is its own, about to end.
-        Ok(Resolved { config, .. }) => FootConfig { supersede: config.supersede || args.exit_with_stdin, ..config },
+        Ok::<_, FootError>((FootConfig { supersede: config.supersede || exit_with_stdin, ..config }, file))
+    };
+    let (config, file) = match read() {
+        Ok(read) => read,
         Err(error) => {
             complain(&error);
             return error.code();
@@ -43,7 +51,11 @@ pub(super) fn run(args: RunArgs, environment: &Environment, here: &Path) -> u8 {
     {
         tracing::warn!(path = %path.display(), mode, "others can read the token; run chmod 600 on it");
     }
-    match block_on(until_stopped(config, args.exit_with_stdin)) {
+    let source = file.map(|file| Source { file, read: Box::new(move || read().map(|(config, _)| config)) });
+    // Under another program standard input is that program's, and so is the terminal.
+    let terminal = if exit_with_stdin { None } else { Terminal::of_process() };
+    let asker = terminal.map_or_else(|| Box::new(Headless) as Box<dyn Asker>, |terminal| Box::new(terminal));
+    match block_on(until_stopped(config, asker, source, exit_with_stdin)) {
         Ok(Ok(exit)) => exit.code(),
         Ok(Err(error)) => {
             complain(&error);
@@ -57,9 +69,14 @@ pub(super) fn run(args: RunArgs, environment: &Environment, here: &Path) -> u8 {
 }
 
 /// A first signal asks for an ordered end, a second one gets an end.
-async fn until_stopped(config: FootConfig, exit_with_stdin: bool) -> Result<Exit, FootError> {
+async fn until_stopped(
+    config: FootConfig,
+    asker: Box<dyn Asker>,
+    source: Option<Source>,
+    exit_with_stdin: bool,
+) -> Result<Exit, FootError> {
     let shutdown = CancellationToken::new();
-    let foot = crate::run(config, shutdown.clone());
+    let foot = crate::serve(config, asker, source, shutdown.clone());
     let asked = async {
         asked_to_stop(exit_with_stdin).await;
         shutdown.cancel();

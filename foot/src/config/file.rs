@@ -2,15 +2,34 @@
 //! that somebody else filled must not choose the hub, or whom the foot serves.
 
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use serde::Deserialize;
 
 use super::ConfigError;
+use super::rules::RuleLists;
 use super::settings::Settings;
+use crate::permissions::Mode;
 
 /// The keys of the file.
-const KEYS: [&str; 10] =
-    ["hub", "tenant", "project", "name", "roots", "share", "maxConcurrent", "tokenFile", "ca", "deny"];
+const KEYS: [&str; 16] = [
+    "hub",
+    "tenant",
+    "project",
+    "name",
+    "roots",
+    "share",
+    "maxConcurrent",
+    "tokenFile",
+    "ca",
+    "deny",
+    "write",
+    "exec",
+    "permissions",
+    "kernelSandbox",
+    "sandboxRead",
+    "sandboxWrite",
+];
 
 #[derive(Debug, Default, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields, default)]
@@ -25,6 +44,19 @@ struct File {
     token_file: Option<String>,
     ca: Option<String>,
     deny: Option<Vec<String>>,
+    write: Option<Mode>,
+    exec: Option<Mode>,
+    permissions: Option<RuleLists>,
+    kernel_sandbox: Option<KernelSandbox>,
+    sandbox_read: Option<Vec<String>>,
+    sandbox_write: Option<Vec<String>>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "camelCase")]
+enum KernelSandbox {
+    Required,
+    Off,
 }
 
 #[derive(Debug, Deserialize)]
@@ -37,10 +69,10 @@ enum OneOrMany {
 /// Reads the file. `home` is what `~/` stands for.
 pub(super) fn read(path: &Path, home: Option<&Path>) -> Result<Settings, ConfigError> {
     let text = std::fs::read_to_string(path).map_err(|cause| ConfigError::File { path: path.to_owned(), cause })?;
-    parse(&text, home).map_err(|reason| ConfigError::Syntax { path: path.to_owned(), reason })
+    parse(&text, path, home).map_err(|reason| ConfigError::Syntax { path: path.to_owned(), reason })
 }
 
-fn parse(text: &str, home: Option<&Path>) -> Result<Settings, String> {
+pub(super) fn parse(text: &str, file: &Path, home: Option<&Path>) -> Result<Settings, String> {
     let options = || {
         serde_saphyr::options! {
             strict_booleans: true,
@@ -59,6 +91,7 @@ fn parse(text: &str, home: Option<&Path>) -> Result<Settings, String> {
     if let Some(unknown) = keys.keys().find(|key| !KEYS.contains(&key.as_str())) {
         return Err(unknown_key(unknown));
     }
+    let place = file;
     let file: File = serde_saphyr::from_str_with_options(text, options()).map_err(|error| error.to_string())?;
     let path = |key: &'static str, text: String| absolute(key, &text, home);
     let paths = |key: &'static str, texts: Option<Vec<String>>| {
@@ -78,6 +111,12 @@ fn parse(text: &str, home: Option<&Path>) -> Result<Settings, String> {
         token_file: file.token_file.map(|text| path("tokenFile", text)).transpose()?,
         ca: file.ca.map(|text| path("ca", text)).transpose()?,
         deny: paths("deny", file.deny)?,
+        write: file.write,
+        exec: file.exec,
+        rules: file.permissions.map(|lists| lists.compile(place, home).map(Arc::new)).transpose()?,
+        kernel_sandbox: file.kernel_sandbox.map(|sandbox| sandbox == KernelSandbox::Required),
+        sandbox_read: paths("sandboxRead", file.sandbox_read)?,
+        sandbox_write: paths("sandboxWrite", file.sandbox_write)?,
         ..Settings::default()
     })
 }
@@ -106,7 +145,7 @@ mod tests {
     use super::*;
 
     fn parse(text: &str) -> Result<Settings, String> {
-        super::parse(text, Some(Path::new("/home/ada")))
+        super::parse(text, Path::new("/home/ada/foot.yaml"), Some(Path::new("/home/ada")))
     }
 
     #[test]
@@ -118,6 +157,18 @@ mod tests {
         assert_eq!(settings.share.as_deref(), Some("bob,eve@example.org"));
         assert_eq!((settings.max_concurrent, settings.token_file), (Some(8), Some("/home/ada/.tokens/hub".into())));
         assert_eq!(parse("share: project").unwrap().share.as_deref(), Some("project"));
+        let text = "write: ask\nexec: allow\nkernelSandbox: off\nsandboxRead: [~/sdk]\nsandboxWrite: [/tmp/x]\n\
+            permissions:\n  deny:\n  - {paths: [secrets/**]}\n  allow: [{tools: [file_write], paths: ['src/**']}]\n";
+        let settings = parse(text).unwrap();
+        assert_eq!(
+            (settings.write, settings.exec, settings.kernel_sandbox),
+            (Some(Mode::Ask), Some(Mode::Allow), Some(false))
+        );
+        assert_eq!(settings.sandbox_read, Some(vec!["/home/ada/sdk".into()]));
+        let rules = settings.rules.unwrap();
+        assert_eq!(rules.count(), 2);
+        let place = rules.deny.first().unwrap().place.to_string();
+        assert_eq!(place, "permissions.deny rule 1 (/home/ada/foot.yaml, line 8)");
         assert!(parse("# nothing yet\n").is_ok_and(|settings| settings.hub.is_none()));
     }
 
@@ -133,6 +184,26 @@ mod tests {
             ("roots: src", "line 1"),
             ("project: [a]", "line 1"),
             ("- a", "line 1"),
+            ("write: yes", "line 1"),
+            ("write: never", "line 1"),
+            ("exec: true", "line 1"),
+            ("kernelSandbox: on", "line 1"),
+            ("sandboxRead: [x]", "must be absolute"),
+            ("permissions: {deny: [{}]}", "permissions.deny rule 1, line 1: it says nothing"),
+            (
+                "permissions:\n  allow:\n    - {tools: [a]}\n    - paths: ['src/[']",
+                "permissions.allow rule 2, line 4: `src/[`",
+            ),
+            ("permissions: {ask: [{paths: ['{a']}]}", "`{a`"),
+            ("permissions: {ask: [{paths: ['../x']}]}", "`..`"),
+            ("permissions: {deny: [{paths: []}]}", "`paths` has no entries"),
+            ("permissions: {deny: [{path: [a]}]}", "path"),
+            ("permissions: {denny: []}", "denny"),
+            ("permissions: {allow: [{argv: [git, '**', push]}]}", "it stands last"),
+            ("permissions: {allow: [{argv: [./git]}]}", "by its name alone"),
+            ("permissions: {allow: [{env: [RUST_LOG]}]}", "say which with argv"),
+            ("permissions: {deny: [{argv: [rm], paths: [x]}]}", "make two rules"),
+            ("permissions: {deny: [{argv: rm}]}", "line 1"),
         ] {
             let error = parse(text).map(|_| ()).unwrap_err();
             assert!(error.contains(part), "{text}: {error}");

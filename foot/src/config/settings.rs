@@ -3,8 +3,10 @@
 use std::ffi::OsString;
 use std::fmt;
 use std::path::PathBuf;
+use std::sync::Arc;
 
 use super::ConfigError;
+use crate::permissions::{Mode, Rules};
 
 /// What one layer says.
 #[derive(Debug, Clone, Default)]
@@ -22,6 +24,14 @@ pub(crate) struct Settings {
     pub(crate) ca: Option<PathBuf>,
     pub(crate) max_concurrent: Option<u32>,
     pub(crate) deny: Option<Vec<PathBuf>>,
+    pub(crate) write: Option<Mode>,
+    pub(crate) exec: Option<Mode>,
+    /// From the settings file alone: rules take more room than a command line has.
+    pub(crate) rules: Option<Arc<Rules>>,
+    /// Whether commands run under the kernel's sandbox or not at all.
+    pub(crate) kernel_sandbox: Option<bool>,
+    pub(crate) sandbox_read: Option<Vec<PathBuf>>,
+    pub(crate) sandbox_write: Option<Vec<PathBuf>>,
 }
 
 /// Where a setting comes from.
@@ -83,6 +93,11 @@ impl Environment {
     /// The same as text.
     pub(crate) fn text(&self, name: &'static str) -> Result<Option<String>, ConfigError> {
         self.get(name).map(|value| value.into_string().map_err(|_| ConfigError::NoText(name))).transpose()
+    }
+
+    /// Where programs are looked for.
+    pub(crate) fn search_path(&self) -> Vec<PathBuf> {
+        self.get("PATH").map(|path| std::env::split_paths(&path).collect()).unwrap_or_default()
     }
 
     /// A folder that a variable names, or one in the home folder.

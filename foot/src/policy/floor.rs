@@ -206,7 +206,7 @@ fn below_a_home(path: &Path) -> Option<&Path> {
 }
 
 /// Whether `path` is `covered` or lies below it. Case does not count: on some file systems `.SSH` is `.ssh`.
-pub(super) fn covers(covered: &Path, path: &Path) -> bool {
+pub(crate) fn covers(covered: &Path, path: &Path) -> bool {
     use std::os::unix::ffi::OsStrExt as _;
     let (covered, path) = (covered.as_os_str().as_bytes(), path.as_os_str().as_bytes());
     // `/` itself covers everything: its last byte is the separator already.

@@ -107,9 +107,9 @@ impl<T: FileTool> Tool for Blocking<T> {
         let files = self.files.clone();
         let judge = move || {
             let arguments: T::Arguments = arguments.parse()?;
-            let gate = files.policy.gate();
+            let gate = files.policy.gate_for(T::NAME);
             let real = T::resolve(&gate, &arguments)?;
-            Ok((gate, real, arguments))
+            Ok((gate.granting(&real), real, arguments))
         };
         let (gate, real, arguments) = self.files.threads.run(judge).await?;
         let action = Action::File { access: T::ACCESS, path: real.clone() };

@@ -53,8 +53,31 @@ pub(super) struct UpArgs {
     #[arg(long, value_name = "DIR")]
     documents: Option<PathBuf>,
     /// Do not offer this folder's files
-    #[arg(long)]
+    #[arg(long, conflicts_with_all = ["allow_write", "allow_exec", "no_kernel_sandbox"])]
     no_foot: bool,
+    /// Let callers write and delete this folder's files
+    #[arg(long)]
+    allow_write: bool,
+    /// Let callers run any command without asking. This equals handing over your account, within the sandbox
+    #[arg(long)]
+    allow_exec: bool,
+    /// Run commands without the kernel's sandbox: they can then do whatever you can
+    #[arg(long)]
+    no_kernel_sandbox: bool,
+}
+
+impl UpArgs {
+    fn allowed(&self) -> Allowed {
+        Allowed { write: self.allow_write, exec: self.allow_exec, kernel_sandbox: !self.no_kernel_sandbox }
+    }
+}
+
+/// What the foot lets callers do, besides reading. Its own settings file may allow and deny more.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Allowed {
+    write: bool,
+    exec: bool,
+    kernel_sandbox: bool,
 }
 
 pub(super) async fn run(args: UpArgs, session: &mut Session) -> Result<Exit, CliError> {
@@ -63,7 +86,7 @@ pub(super) async fn run(args: UpArgs, session: &mut Session) -> Result<Exit, Cli
     let place = state.hub_folder(&folder);
     // Held until the end: it says to the other commands that the hub runs.
     let _lock = place.lock().map_err(|error| not_ours(&error))?;
-    let with_foot = !args.no_foot;
+    let (with_foot, allowed) = (!args.no_foot, args.allowed());
     let loaded = settings(args, session, &place)?;
     if with_foot {
         refuse_served_data(&loaded.config.data, &folder, &state)?;
@@ -74,7 +97,8 @@ pub(super) async fn run(args: UpArgs, session: &mut Session) -> Result<Exit, Cli
     let data = loaded.config.data.clone();
     let hub = running::start(loaded.config).await?;
     // Whatever goes wrong from here on, the hub is stopped in order.
-    let served = serve(&hub, &data, folder, &place, with_foot, session, &mut interrupts).await;
+    let foot = with_foot.then_some(allowed);
+    let served = serve(&hub, &data, folder, &place, foot, session, &mut interrupts).await;
     place.remove_hub();
     let foot = match served {
         Ok(foot) => {
@@ -99,11 +123,11 @@ async fn serve(
     data: &Path,
     folder: PathBuf,
     place: &HubFolder,
-    with_foot: bool,
+    allowed: Option<Allowed>,
     session: &mut Session,
     interrupts: &mut Interrupts,
 ) -> Result<Option<Foot>, CliError> {
-    let tokens = tokens::ready(hub, &scope()?, &session.user(), data, with_foot).await?;
+    let tokens = tokens::ready(hub, &scope()?, &session.user(), data, allowed.is_some()).await?;
     let known = HubFile {
         url: running::url(hub.address()),
         tenant: TENANT.to_owned(),
@@ -125,13 +149,14 @@ async fn serve(
         true,
     )?;
     let mut foot = None;
-    if with_foot {
-        let started = foot.insert(Foot::start(&known, &tokens.foot_file, &place.path().join(FOOT_STATE))?);
+    if let Some(allowed) = allowed {
+        let state = place.path().join(FOOT_STATE);
+        let started = foot.insert(Foot::start(&known, &tokens.foot_file, &state, allowed)?);
         let registered = tokio::select! {
             registered = started.registered(&client) => registered,
             () = interrupts.next() => return Ok(foot),
         };
-        report::tell(&known, data, Some(&registered), &mut session.out)?;
+        report::tell(&known, data, Some((&registered, allowed)), &mut session.out)?;
     } else {
         report::tell(&known, data, None, &mut session.out)?;
     }

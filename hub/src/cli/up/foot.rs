@@ -13,6 +13,7 @@ use footbridge_shared::limits::{RECONNECT_MAX, RECONNECT_MIN};
 use tokio::process::{Child, ChildStdin, Command};
 use tokio::time::{Instant, sleep, timeout};
 
+use super::Allowed;
 use crate::api::feet::{FootList, FootView};
 use crate::cli::FOOT_COMMAND;
 use crate::cli::client::{At, Client};
@@ -63,9 +64,9 @@ pub(super) enum Registered {
 impl Foot {
     /// Starts it. `state` is a folder of this hub alone: feet are named after their folders, and another hub's folder may
     /// have the same name.
-    pub(super) fn start(hub: &HubFile, token_file: &Path, state: &Path) -> Result<Self, CliError> {
+    pub(super) fn start(hub: &HubFile, token_file: &Path, state: &Path, allowed: Allowed) -> Result<Self, CliError> {
         let program = std::env::current_exe().map_err(not_started)?;
-        let arguments = arguments(hub, token_file, state);
+        let arguments = arguments(hub, token_file, state, allowed);
         Self::of(Recipe { program, arguments, folder: hub.folder.clone() }).map_err(not_started)
     }
 
@@ -121,12 +122,18 @@ impl Foot {
 }
 
 /// The command line of the foot.
-fn arguments(hub: &HubFile, token_file: &Path, state: &Path) -> Vec<OsString> {
+fn arguments(hub: &HubFile, token_file: &Path, state: &Path, allowed: Allowed) -> Vec<OsString> {
     let mut arguments: Vec<OsString> = vec![FOOT_COMMAND.into(), "run".into()];
     arguments.extend(["--hub".into(), hub.url.clone().into(), "--token-file".into(), token_file.into()]);
     arguments.extend(["--tenant".into(), hub.tenant.clone().into()]);
     arguments.extend(["--project".into(), hub.project.clone().into(), "--state".into(), state.into()]);
     arguments.extend(["--root".into(), ".".into(), "--exit-with-stdin".into()]);
+    let flags = [
+        (allowed.write, "--allow-write"),
+        (allowed.exec, "--allow-exec"),
+        (!allowed.kernel_sandbox, "--no-kernel-sandbox"),
+    ];
+    arguments.extend(flags.into_iter().filter_map(|(given, flag)| given.then(|| flag.into())));
     arguments
 }
 
@@ -225,8 +232,11 @@ mod tests {
             pid: 1,
             folder: "/a/web".into(),
         };
-        let words = arguments(&hub, Path::new("/s/foot.token"), Path::new("/s/hubs/web-1/foot"));
+        let arguments = |allowed| arguments(&hub, Path::new("/s/foot.token"), Path::new("/s/hubs/web-1/foot"), allowed);
+        let words = arguments(Allowed { write: false, exec: false, kernel_sandbox: true });
         assert!(words.windows(2).any(|pair| pair == ["--state", "/s/hubs/web-1/foot"]), "{words:?}");
+        let more = arguments(Allowed { write: true, exec: true, kernel_sandbox: false });
+        assert_eq!(more[words.len()..], ["--allow-write", "--allow-exec", "--no-kernel-sandbox"]);
     }
 
     #[test]

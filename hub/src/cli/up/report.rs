@@ -4,6 +4,7 @@ use std::path::Path;
 
 use serde_json::json;
 
+use super::Allowed;
 use super::foot::Registered;
 use crate::cli::error::CliError;
 use crate::cli::out::{Format, Out};
@@ -13,7 +14,12 @@ use crate::config::state::HubFile;
 const README: &str = "README.md";
 
 /// Tells what is there, and three commands to try.
-pub(super) fn tell(hub: &HubFile, data: &Path, foot: Option<&Registered>, out: &mut Out) -> Result<(), CliError> {
+pub(super) fn tell(
+    hub: &HubFile,
+    data: &Path,
+    foot: Option<(&Registered, Allowed)>,
+    out: &mut Out,
+) -> Result<(), CliError> {
     let readme = hub.folder.join(README).is_file();
     match out.format() {
         Format::Json => out.json(&for_programs(hub, data, foot))?,
@@ -22,18 +28,23 @@ pub(super) fn tell(hub: &HubFile, data: &Path, foot: Option<&Registered>, out: &
     Ok(())
 }
 
-fn for_programs(hub: &HubFile, data: &Path, foot: Option<&Registered>) -> serde_json::Value {
+fn for_programs(hub: &HubFile, data: &Path, foot: Option<(&Registered, Allowed)>) -> serde_json::Value {
+    let foot_allowed = foot.map(|(_, allowed)| allowed);
     let foot = match foot {
-        Some(Registered::Yes(foot)) => json!(foot),
+        Some((Registered::Yes(foot), _)) => json!(foot),
         _ => serde_json::Value::Null,
     };
+    let allowed = foot_allowed
+        .map(|allowed| json!({"write": allowed.write, "exec": allowed.exec, "kernelSandbox": allowed.kernel_sandbox}));
     json!({
         "url": hub.url, "tenant": hub.tenant, "project": hub.project, "data": data, "tokenFile": hub.token_file,
-        "pid": hub.pid, "foot": foot,
+        "pid": hub.pid, "foot": foot, "allowed": allowed,
     })
 }
 
-fn for_people(hub: &HubFile, data: &Path, foot: Option<&Registered>, readme: bool) -> String {
+fn for_people(hub: &HubFile, data: &Path, foot: Option<(&Registered, Allowed)>, readme: bool) -> String {
+    let allowed = foot.map(|(foot, allowed)| format!("allows {}\n", words(allowed, foot))).unwrap_or_default();
+    let foot = foot.map(|(foot, _)| foot);
     let (name, state) = match foot {
         None => ("none".to_owned(), "started with --no-foot".to_owned()),
         Some(Registered::Yes(foot)) => {
@@ -55,7 +66,7 @@ fn for_people(hub: &HubFile, data: &Path, foot: Option<&Registered>, readme: boo
     format!(
         "hub    {url:<width$}   tenant {tenant}, project {project}\n\
          foot   {name:<width$}   {state}\n\
-         data   {data}\n\n\
+         {allowed}data   {data}\n\n\
          Try these from another terminal in this folder:\n  \
            footbridge tools list\n  \
            footbridge call {call}\n  \
@@ -66,6 +77,26 @@ fn for_people(hub: &HubFile, data: &Path, foot: Option<&Registered>, readme: boo
         project = hub.project,
         data = data.display(),
     )
+}
+
+/// What callers may do with this folder, in words. The foot's own settings may allow more than the flags say: then it offers
+/// the tools for it.
+fn words(allowed: Allowed, foot: &Registered) -> String {
+    let offers = |tool: &str| match foot {
+        Registered::Yes(foot) => foot.tools.as_ref().is_some_and(|tools| tools.iter().any(|offered| offered == tool)),
+        Registered::NotYet | Registered::Ended(_) => false,
+    };
+    let mut words = vec!["reading"];
+    words.extend(match allowed.write {
+        true => Some("writing"),
+        false => offers("file_write").then_some("writing as foot.yaml says"),
+    });
+    words.extend(match (allowed.exec, allowed.kernel_sandbox) {
+        (false, _) => offers("exec_run").then_some("commands as foot.yaml says"),
+        (true, true) => Some("any command, within the kernel's sandbox"),
+        (true, false) => Some("any command, WITHOUT the kernel's sandbox"),
+    });
+    words.join(", ")
 }
 
 #[cfg(test)]
@@ -101,9 +132,12 @@ mod tests {
             connected_at: None,
         };
         let registered = Registered::Yes(Box::new(foot));
-        insta::assert_snapshot!(for_people(&hub(), Path::new("/state/data"), Some(&registered), true), @r#"
+        let allowed = Allowed { write: false, exec: false, kernel_sandbox: true };
+        let told = for_people(&hub(), Path::new("/state/data"), Some((&registered, allowed)), true);
+        insta::assert_snapshot!(told, @r#"
         hub    http://127.0.0.1:7800   tenant local, project main
         foot   site                    connected, 2 tools
+        allows reading
         data   /state/data
 
         Try these from another terminal in this folder:
@@ -113,6 +147,14 @@ mod tests {
 
         Ctrl-C stops it.
         "#);
+    }
+
+    #[test]
+    fn what_is_allowed_is_said_in_words() {
+        let allowed = Allowed { write: true, exec: true, kernel_sandbox: true };
+        let words = |allowed| words(allowed, &Registered::NotYet);
+        assert_eq!(words(allowed), "reading, writing, any command, within the kernel's sandbox");
+        assert!(words(Allowed { kernel_sandbox: false, ..allowed }).contains("WITHOUT"));
     }
 
     #[test]

@@ -1,0 +1,68 @@
+//! What a foot offers under its settings: the tools, and what they are permitted. Settings may change while it runs.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use crate::clock::SharedClock;
+use crate::config::{FootConfig, Permitted};
+use crate::error::FootError;
+use crate::permissions::{Asker, Audit, Desk, Judge, Permissions, Programs, ReadRules, Remembered};
+use crate::policy::{Floor, Policy, PolicyError};
+use crate::tools::{Tool, ToolSetError};
+
+/// All that is on offer, and all that it takes to make it anew under other settings.
+#[derive(Debug)]
+pub(crate) struct Offer {
+    desk: Arc<Desk>,
+}
+
+impl Offer {
+    /// Opens the books of a foot, which lie beside its key.
+    ///
+    /// # Errors
+    /// [`FootError::Remembered`], [`FootError::Audit`]: they cannot be used.
+    pub(crate) fn open(config: &FootConfig, asker: Box<dyn Asker>, clock: SharedClock) -> Result<Self, FootError> {
+        let remembered =
+            Remembered::open(config.own_file(ANSWERS)).map_err(|error| FootError::Remembered(error.to_string()))?;
+        let audit = Audit::open(config.own_file(AUDIT)).map_err(FootError::Audit)?;
+        let desk = Desk { asker, remembered: Arc::new(remembered), audit, clock };
+        Ok(Self { desk: Arc::new(desk) })
+    }
+
+    /// What it permits under these settings.
+    ///
+    /// # Errors
+    /// [`PolicyError`]: the roots cannot be served.
+    pub(crate) fn permissions(&self, config: &FootConfig) -> Result<Arc<Permissions>, PolicyError> {
+        let judge = judge(&config.roots, config.floor(), &config.permitted)?;
+        Ok(Permissions::with(judge, self.desk.clone()))
+    }
+
+    /// The tools, within what is permitted.
+    pub(crate) fn tools(&self, config: &FootConfig, permissions: &Arc<Permissions>) -> Vec<Arc<dyn Tool>> {
+        config.runner.tools(permissions)
+    }
+}
+
+/// Suffix of the file of remembered answers.
+pub(crate) const ANSWERS: &str = "answers.json";
+/// Suffix of the audit file.
+pub(crate) const AUDIT: &str = "audit.jsonl";
+
+/// What decides under these settings.
+///
+/// # Errors
+/// [`PolicyError`]: the roots cannot be served.
+pub(crate) fn judge(roots: &[PathBuf], floor: Floor, permitted: &Permitted) -> Result<Judge, PolicyError> {
+    let rules = permitted.rules.clone();
+    let policy = Policy::new(roots, floor)?.with_rules(Arc::new(ReadRules::new(rules.clone())));
+    let programs = Programs::new(permitted.search_path.iter().cloned());
+    Ok(Judge { policy: Arc::new(policy), defaults: permitted.defaults, rules, programs })
+}
+
+/// Says what had to be left out.
+pub(crate) fn tell(left_out: Vec<ToolSetError>) {
+    for reason in left_out {
+        tracing::warn!(%reason, "a tool is not offered");
+    }
+}

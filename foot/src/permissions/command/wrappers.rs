@@ -1,0 +1,390 @@
+//! Programs that start other programs, and where in their arguments those stand.
+
+use super::Word;
+
+/// What a program starts.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) enum Inside {
+    /// Nothing, as far as its arguments say.
+    Nothing,
+    /// Commands, each with the names it sets in their environment.
+    Commands(Vec<(Vec<Word>, Vec<String>)>),
+    /// A script; `None` if it is known at run time alone.
+    Script(Option<String>),
+    /// Something that begins at one of its arguments.
+    Unclear,
+}
+
+/// The options of a wrapper, and what stands between them and the command.
+struct Options {
+    names: &'static [&'static str],
+    /// Letters without a value.
+    flags: &'static str,
+    /// Letters with a value.
+    values: &'static str,
+    /// Long options, those with a value of their own word ending in `=`.
+    long: &'static [&'static str],
+    /// Words before the command.
+    operands: usize,
+    /// Whether `NAME=value` may stand before the command.
+    assigns: bool,
+    /// Whether more words are added when it runs.
+    adds: bool,
+}
+
+const PLAIN: Options =
+    Options { names: &[], flags: "", values: "", long: &[], operands: 0, assigns: false, adds: false };
+
+const WRAPPERS: &[Options] = &[
+    Options {
+        names: &["env", "genv"],
+        flags: "i0v",
+        values: "uCa",
+        long: &["unset=", "chdir=", "argv0=", "ignore-environment", "null", "debug"],
+        assigns: true,
+        ..PLAIN
+    },
+    Options {
+        names: &["sudo"],
+        flags: "AbBEeHiKkNnPSsv",
+        values: "aCcDghpRrTtuU",
+        long: &[
+            "user=",
+            "group=",
+            "host=",
+            "prompt=",
+            "chdir=",
+            "chroot=",
+            "close-from=",
+            "role=",
+            "type=",
+            "command-timeout=",
+            "other-user=",
+            "login-class=",
+            "askpass",
+            "background",
+            "preserve-env",
+            "set-home",
+            "login",
+            "non-interactive",
+            "preserve-groups",
+            "stdin",
+            "shell",
+            "bell",
+            "reset-timestamp",
+            "no-update",
+        ],
+        assigns: true,
+        ..PLAIN
+    },
+    Options { names: &["doas"], flags: "Lns", values: "aCu", ..PLAIN },
+    Options { names: &["nice"], flags: "0123456789", values: "n", long: &["adjustment="], ..PLAIN },
+    Options { names: &["nohup", "builtin"], ..PLAIN },
+    Options { names: &["setsid"], flags: "cfw", long: &["ctty", "fork", "wait"], ..PLAIN },
+    Options {
+        names: &["timeout", "gtimeout"],
+        flags: "vfp",
+        values: "ks",
+        long: &["kill-after=", "signal=", "foreground", "preserve-status", "verbose"],
+        operands: 1,
+        ..PLAIN
+    },
+    Options { names: &["stdbuf"], values: "ioe", long: &["input=", "output=", "error="], ..PLAIN },
+    Options { names: &["ionice"], flags: "t", values: "cnpPu", long: &["class=", "classdata=", "ignore"], ..PLAIN },
+    Options {
+        names: &["xargs", "gxargs"],
+        flags: "0oprtx",
+        values: "adEILnPs",
+        long: &[
+            "arg-file=",
+            "delimiter=",
+            "max-lines=",
+            "max-args=",
+            "max-procs=",
+            "max-chars=",
+            "process-slot-var=",
+            "null",
+            "interactive",
+            "no-run-if-empty",
+            "open-tty",
+            "verbose",
+            "exit",
+        ],
+        adds: true,
+        ..PLAIN
+    },
+    Options {
+        names: &["time", "gtime"],
+        flags: "pvaq",
+        values: "fo",
+        long: &["format=", "output=", "portability", "verbose", "append", "quiet"],
+        ..PLAIN
+    },
+    Options { names: &["command"], flags: "pvV", ..PLAIN },
+    Options { names: &["exec"], flags: "cl", values: "a", ..PLAIN },
+    Options { names: &["chroot"], long: &["userspec=", "groups=", "skip-chdir"], operands: 1, ..PLAIN },
+    Options { names: &["busybox", "toybox"], ..PLAIN },
+];
+
+/// More of them, whose options are not read.
+const OTHERS: [&str; 41] = [
+    "su",
+    "runuser",
+    "pkexec",
+    "run0",
+    "systemd-run",
+    "strace",
+    "ltrace",
+    "gdb",
+    "valgrind",
+    "perf",
+    "script",
+    "watch",
+    "entr",
+    "parallel",
+    "flock",
+    "chrt",
+    "taskset",
+    "prlimit",
+    "choom",
+    "setarch",
+    "linux32",
+    "linux64",
+    "setpriv",
+    "capsh",
+    "unshare",
+    "nsenter",
+    "bwrap",
+    "firejail",
+    "proot",
+    "fakeroot",
+    "unbuffer",
+    "expect",
+    "caffeinate",
+    "xvfb-run",
+    "dbus-run-session",
+    "dumb-init",
+    "tini",
+    "catchsegv",
+    "ssh-agent",
+    "start-stop-daemon",
+    "daemonize",
+];
+
+/// Shells. Those that read scripts in another way are told apart below.
+const SHELLS: [&str; 10] = ["sh", "bash", "dash", "zsh", "ksh", "mksh", "ash", "yash", "rbash", "posh"];
+const OTHER_SHELLS: [&str; 8] = ["fish", "csh", "tcsh", "nu", "elvish", "xonsh", "pwsh", "rc"];
+
+/// Whether a program is another one by each of its names.
+pub(super) fn is_many_in_one(name: &str) -> bool {
+    matches!(name, "busybox" | "toybox" | "coreutils")
+}
+
+/// What a program of this name starts; `None` if it is known for starting nothing.
+pub(super) fn inside(name: &str, arguments: &[Word]) -> Option<Inside> {
+    if name == "env" || name == "genv" {
+        return Some(env(arguments));
+    }
+    if let Some(options) = WRAPPERS.iter().find(|options| options.names.contains(&name)) {
+        return Some(options.apply(arguments).unwrap_or(Inside::Unclear));
+    }
+    match name {
+        "find" | "gfind" => Some(find(arguments)),
+        "eval" => Some(eval(arguments)),
+        "trap" => arguments.first().map(|action| Inside::Script(action.text().map(str::to_owned))),
+        _ if SHELLS.contains(&name) => Some(shell(arguments)),
+        _ if OTHER_SHELLS.contains(&name) || OTHERS.contains(&name) => Some(Inside::Unclear),
+        _ => None,
+    }
+}
+
+/// `None` where an option or a word is not understood.
+type Understood<T> = Option<T>;
+
+impl Options {
+    fn apply(&self, arguments: &[Word]) -> Understood<Inside> {
+        let mut rest = arguments;
+        while let Some((word, behind)) = rest.split_first() {
+            let text = word.text()?;
+            if text == "--" {
+                rest = behind;
+                break;
+            }
+            let Some(option) = text.strip_prefix('-').filter(|option| !option.is_empty()) else { break };
+            let takes_next = match option.strip_prefix('-') {
+                Some(long) => self.long_takes_next(long)?,
+                None => self.short_takes_next(option)?,
+            };
+            rest = if takes_next { behind.get(1..)? } else { behind };
+        }
+        let mut env = Vec::new();
+        while self.assigns
+            && let Some((word, behind)) = rest.split_first()
+            && let Some((name, _)) = word.text()?.split_once('=')
+        {
+            env.push(name.to_owned());
+            rest = behind;
+        }
+        for _ in 0..self.operands {
+            let Some((operand, behind)) = rest.split_first() else { return Some(Inside::Nothing) };
+            operand.text()?;
+            rest = behind;
+        }
+        if rest.is_empty() {
+            return Some(Inside::Nothing);
+        }
+        // Whatever the option says that replaces words, it can be read off none of them.
+        let mut words: Vec<Word> = rest.to_vec();
+        if self.adds {
+            let replaces = arguments.iter().any(|word| word.text().is_some_and(|text| text.starts_with("-I")));
+            if replaces {
+                words.iter_mut().skip(1).for_each(|word| *word = Word::Any);
+            }
+            words.push(Word::Any);
+        }
+        Some(Inside::Commands(vec![(words, env)]))
+    }
+
+    fn long_takes_next(&self, long: &str) -> Understood<bool> {
+        let (name, value) = long.split_once('=').map_or((long, None), |(name, value)| (name, Some(value)));
+        if self.long.contains(&name) {
+            return Some(false);
+        }
+        let with_value = self.long.iter().any(|known| known.strip_suffix('=') == Some(name));
+        with_value.then_some(value.is_none())
+    }
+
+    fn short_takes_next(&self, letters: &str) -> Understood<bool> {
+        let mut rest = letters.chars();
+        while let Some(letter) = rest.next() {
+            if self.values.contains(letter) {
+                return Some(rest.as_str().is_empty());
+            }
+            if !self.flags.contains(letter) {
+                return None;
+            }
+        }
+        Some(false)
+    }
+}
+
+/// `env` knows two things more: `-` alone, and `-S`, which splits a text into words.
+fn env(arguments: &[Word]) -> Inside {
+    let mut words = Vec::new();
+    let mut rest = arguments.iter();
+    let mut in_options = true;
+    while let Some(word) = rest.next() {
+        let Some(text) = word.text() else {
+            words.push(word.clone());
+            continue;
+        };
+        if !in_options {
+            words.push(word.clone());
+            continue;
+        }
+        let split = match text {
+            "-" => continue,
+            "-S" | "--split-string" => match rest.next() {
+                None => return Inside::Nothing,
+                Some(Word::Any) => return Inside::Unclear,
+                Some(Word::Text(text)) => Some(text.as_str()),
+            },
+            "--" => {
+                in_options = false;
+                None
+            }
+            _ if text.starts_with("--") => text.strip_prefix("--split-string="),
+            // `-iS'rm x'`
+            _ if text.starts_with('-') && text.contains('S') => return Inside::Unclear,
+            _ => {
+                in_options = text.starts_with('-') || words.last().is_some_and(takes_next);
+                None
+            }
+        };
+        match split {
+            None => words.push(word.clone()),
+            Some(text) if text.contains(['\'', '"', '\\', '$']) => return Inside::Unclear,
+            Some(text) => {
+                words.extend(text.split_whitespace().map(|word| Word::Text(word.to_owned())));
+                in_options = text.trim_start().starts_with('-');
+            }
+        }
+    }
+    let options = WRAPPERS.iter().find(|options| options.names.contains(&"env"));
+    options.and_then(|options| options.apply(&words)).unwrap_or(Inside::Unclear)
+}
+
+/// Options of `env` whose value is the next word.
+fn takes_next(word: &Word) -> bool {
+    matches!(word.text(), Some("-u" | "--unset" | "-C" | "--chdir" | "-a" | "--argv0"))
+}
+
+fn shell(arguments: &[Word]) -> Inside {
+    let mut has_script = false;
+    let mut rest = arguments.iter();
+    while let Some(word) = rest.next() {
+        let Some(text) = word.text() else { return Inside::Unclear };
+        match text {
+            "--" | "-" => {
+                let script = rest.next().filter(|_| has_script);
+                return script.map_or(Inside::Nothing, |word| Inside::Script(word.text().map(str::to_owned)));
+            }
+            "-o" | "+o" | "-O" | "+O" | "--rcfile" | "--init-file" => _ = rest.next(),
+            "--posix" | "--login" | "--norc" | "--noprofile" | "--restricted" | "--verbose" => {}
+            _ if text.starts_with("--") => return Inside::Unclear,
+            _ if text.len() > 1 && text.starts_with(['-', '+']) => {
+                has_script |= text.starts_with('-') && text.contains('c');
+                // `-eo pipefail`, `-ec`
+                if text.ends_with('o') || text.ends_with('O') {
+                    rest.next();
+                } else if text.contains('o') {
+                    return Inside::Unclear;
+                }
+            }
+            _ if has_script => return Inside::Script(Some(text.to_owned())),
+            // A file with a script.
+            _ => return Inside::Nothing,
+        }
+    }
+    Inside::Nothing
+}
+
+fn eval(arguments: &[Word]) -> Inside {
+    let words: Option<Vec<&str>> = arguments.iter().map(Word::text).collect();
+    Inside::Script(words.map(|words| words.join(" ")))
+}
+
+/// `-exec` and its kind start commands; `-delete` does what `rm` does.
+fn find(arguments: &[Word]) -> Inside {
+    let mut commands = Vec::new();
+    let mut rest = arguments;
+    while let Some((word, behind)) = rest.split_first() {
+        rest = behind;
+        match word.text() {
+            None => return Inside::Unclear,
+            Some("-exec" | "-execdir" | "-ok" | "-okdir") => {
+                // A `+` ends a command behind `{}` alone.
+                let ends = |at: &usize| match rest.get(*at).and_then(Word::text) {
+                    Some(";") => true,
+                    Some("+") => at.checked_sub(1).and_then(|at| rest.get(at)?.text()) == Some("{}"),
+                    _ => false,
+                };
+                let end = (0..rest.len()).find(ends).unwrap_or(rest.len());
+                let command = rest.get(..end).unwrap_or_default();
+                // A name of a file within a script may be anything that a script can say.
+                if command.iter().any(|word| word.text().is_some_and(|text| text != "{}" && text.contains("{}"))) {
+                    return Inside::Unclear;
+                }
+                let open = |word: &Word| if word.text() == Some("{}") { Word::Any } else { word.clone() };
+                let words = command.iter().map(open);
+                let words: Vec<Word> = words.collect();
+                commands.push((words, Vec::new()));
+                rest = rest.get(end..).unwrap_or_default();
+            }
+            Some("-delete") => commands.push((vec![Word::Text("rm".to_owned()), Word::Any], Vec::new())),
+            Some(_) => {}
+        }
+    }
+    commands.retain(|(words, _)| !words.is_empty());
+    if commands.is_empty() { Inside::Nothing } else { Inside::Commands(commands) }
+}

@@ -1,0 +1,216 @@
+//! Commands: rules for them hold through wrappers and scripts, and for the programs they mean.
+
+use super::*;
+
+const GIT_AND_CARGO: &str = "permissions:\n  deny: [{argv: [rm, '**']}, {argv: [git, push, '**']}]\n  \
+    allow: [{argv: [git, '**']}, {argv: [cargo, '*', '**'], env: [RUST_LOG, 'CARGO_*']}, {argv: [env, '**']}]\n";
+
+#[test]
+fn words_are_matched_and_not_text() {
+    let machine = Machine::new();
+    let judge = machine.judge(GIT_AND_CARGO);
+    for (words, verdict) in [
+        (&["git", "status"][..], Verdict::Allow),
+        (&["git", "status; rm -rf ~"], Verdict::Allow),
+        (&["git status"], Verdict::Deny),
+        (&["git", "push", "x"], Verdict::Deny),
+        (&["cargo", "test"], Verdict::Allow),
+        (&["cargo"], Verdict::Deny),
+        (&["env", "git", "status"], Verdict::Allow),
+        (&["env", "ls"], Verdict::Deny),
+        (&["env", "git", "push"], Verdict::Deny),
+        (&["timeout", "5", "git", "status"], Verdict::Deny),
+    ] {
+        assert_eq!(run(&judge, &machine.argv(words)), verdict, "{words:?}");
+    }
+}
+
+#[test]
+fn a_script_is_allowed_by_rules_that_say_shell_alone() {
+    let machine = Machine::new();
+    for (yaml, script, verdict) in [
+        ("{argv: [git, '**']}", "git status", Verdict::Deny),
+        ("{argv: [git, '**'], shell: true}", "git status", Verdict::Allow),
+        ("{argv: [git, '**'], shell: true}", "git status && git diff | git x", Verdict::Allow),
+        ("{argv: [git, '**'], shell: true}", "git status; rm x", Verdict::Deny),
+        ("{argv: [git, '**'], shell: true}", "git $(rm x)", Verdict::Deny),
+        ("{argv: [git, '**'], shell: true}", "git status > ~/.bashrc", Verdict::Deny),
+        ("{argv: [git, '**'], shell: true}", "PATH=/tmp git status", Verdict::Deny),
+        ("{argv: [git, '**'], shell: true}", "git() { ls; }; git", Verdict::Deny),
+        ("{argv: [git, status], shell: true}", "git $X", Verdict::Deny),
+        ("{argv: [git, '**'], shell: true}", "cd src && git status", Verdict::Deny),
+        ("{shell: true}", "anything $(at all) > x", Verdict::Allow),
+        ("{tools: [exec_run]}", "git status", Verdict::Deny),
+        ("{shell: true, tools: [other]}", "git status", Verdict::Deny),
+    ] {
+        let judge = machine.judge(&format!("permissions: {{allow: [{yaml}]}}"));
+        assert_eq!(run(&judge, &machine.shell(script)), verdict, "{yaml}: {script}");
+        let both = judge_shell(&machine, yaml);
+        assert_eq!(run(&both, &machine.argv(&["sh", "-c", script])), verdict, "{yaml}: sh -c {script}");
+    }
+}
+
+/// With the shell itself allowed, too, as a program.
+fn judge_shell(machine: &Machine, yaml: &str) -> Judge {
+    machine.judge(&format!("permissions: {{allow: [{yaml}, {{argv: [sh, -c, '*']}}]}}"))
+}
+
+#[test]
+fn what_is_denied_stays_so_behind_whatever_stands_in_front() {
+    let machine = Machine::new();
+    symlink("rm", machine.top.join("bin/innocent")).unwrap();
+    symlink(machine.top.join("bin/rm"), machine.top.join("w/tool")).unwrap();
+    let full = machine.top.join("bin/rm").display().to_string();
+    for yaml in [
+        "exec: allow\npermissions: {deny: [{argv: [rm, '**']}]}",
+        "permissions:\n  deny: [{argv: [rm, '**']}]\n  allow: [{shell: true}, {tools: [exec_run]}]",
+    ] {
+        let judge = machine.judge(yaml);
+        for words in [
+            &["rm", "-rf", "x"][..],
+            &[&full, "x"],
+            &["RM", "x"],
+            &["./tool", "x"],
+            &["innocent", "x"],
+            &["/no/such/rm", "x"],
+            &["env", "X=1", "rm"],
+            &["env", "-S", "rm x"],
+            &["sudo", "-u", "ada", "rm"],
+            &["timeout", "5", "nice", "rm"],
+            &["xargs", "rm"],
+            &["find", ".", "-exec", "rm", "{}", ";"],
+            &["find", ".", "-delete"],
+            &["busybox", "rm", "x"],
+            &["sh", "-c", "rm x"],
+            &["bash", "-lc", "ls; rm x"],
+            &["strace", "-o", "x", "rm", "y"],
+            &["env", "--what", "sh", "-c", "true && rm x"],
+        ] {
+            assert_eq!(run(&judge, &machine.argv(words)), Verdict::Deny, "{words:?}");
+        }
+        for script in [
+            "git status; rm x",
+            "ls $(rm x)",
+            "ls `rm x`",
+            "ls | xargs rm",
+            "ls\nrm x",
+            "(rm x)",
+            "r''m x",
+            "\\rm x",
+            "X=1 rm x",
+            "eval 'rm x'",
+            "for f in *; do rm $f; done",
+            "cat <<E\n$(rm x)\nE",
+        ] {
+            assert_eq!(run(&judge, &machine.shell(script)), Verdict::Deny, "{script}");
+        }
+        for words in [&["ls", "rm"][..], &["git", "rm", "x"], &["env", "ls", "rm"]] {
+            assert_eq!(run(&judge, &machine.argv(words)), Verdict::Allow, "{words:?}");
+        }
+        assert_eq!(run(&judge, &machine.shell("echo rm; ls 'rm x'")), Verdict::Allow);
+    }
+}
+
+#[test]
+fn a_bare_name_means_the_program_of_the_search_path() {
+    let machine = Machine::new();
+    for path in ["w/git", "w/bin/git", "elsewhere/git"] {
+        machine.program(path);
+    }
+    symlink(machine.top.join("bin/git"), machine.top.join("elsewhere/good")).unwrap();
+    let judge = machine.judge("permissions: {allow: [{argv: [git, '**']}]}");
+    let full = |path: &str| machine.top.join(path).display().to_string();
+    for (program, verdict) in [
+        ("git", Verdict::Allow),
+        (&*full("bin/git"), Verdict::Allow),
+        ("./git", Verdict::Deny),
+        ("../w/git", Verdict::Deny),
+        ("bin/git", Verdict::Deny),
+        (&*full("elsewhere/git"), Verdict::Deny),
+        (&*full("elsewhere/good"), Verdict::Deny),
+        ("GIT", Verdict::Deny),
+        ("", Verdict::Deny),
+    ] {
+        assert_eq!(run(&judge, &machine.argv(&[program, "status"])), verdict, "{program}");
+    }
+    // A folder of the project in the search path: what lies there may come from whoever writes to the project.
+    let programs = Programs::new([machine.top.join("w/bin"), machine.top.join("bin")]);
+    let judge = Judge { programs, ..judge };
+    assert_eq!(run(&judge, &machine.argv(&["git", "status"])), Verdict::Deny);
+}
+
+#[test]
+fn a_program_may_be_named_by_its_path() {
+    let machine = Machine::new();
+    machine.program("opt/tool");
+    symlink("tool", machine.top.join("opt/other-name")).unwrap();
+    let path = machine.top.join("opt/tool").display().to_string();
+    let judge = machine.judge(&format!("permissions: {{allow: [{{argv: ['{path}', x]}}]}}"));
+    let other = machine.top.join("opt/other-name").display().to_string();
+    for (program, verdict) in [(path.as_str(), Verdict::Allow), ("tool", Verdict::Deny), (&other, Verdict::Deny)] {
+        assert_eq!(run(&judge, &machine.argv(&[program, "x"])), verdict, "{program}");
+    }
+    let judge = machine.judge(&format!("exec: allow\npermissions: {{deny: [{{argv: ['{path}', '**']}}]}}"));
+    for program in [path.as_str(), &other, "../opt/tool"] {
+        assert_eq!(run(&judge, &machine.argv(&[program])), Verdict::Deny, "{program}");
+    }
+    assert_eq!(run(&judge, &machine.argv(&["git"])), Verdict::Allow);
+}
+
+#[test]
+fn names_that_a_caller_sets_have_to_be_named() {
+    let machine = Machine::new();
+    let judge = machine.judge(GIT_AND_CARGO);
+    let cargo = |env: &[&str]| {
+        run(&judge, &machine.command(CommandLine::Argv(vec!["cargo".to_owned(), "test".to_owned()]), env))
+    };
+    assert_eq!(cargo(&["RUST_LOG", "CARGO_HOME"]), Verdict::Allow);
+    assert_eq!(cargo(&["RUST_LOG", "LD_PRELOAD"]), Verdict::Deny);
+    assert_eq!(run(&judge, &machine.argv(&["env", "RUST_LOG=x", "cargo", "test"])), Verdict::Allow);
+    assert_eq!(run(&judge, &machine.argv(&["env", "LD_PRELOAD=x", "cargo", "test"])), Verdict::Deny);
+    let judge = machine.judge("exec: allow\npermissions: {deny: [{env: ['LD_*']}]}");
+    assert_eq!(run(&judge, &machine.argv(&["env", "LD_PRELOAD=x", "ls"])), Verdict::Deny);
+    assert_eq!(run(&judge, &machine.shell("LD_PRELOAD=x ls")), Verdict::Deny);
+    assert_eq!(run(&judge, &machine.argv(&["ls"])), Verdict::Allow);
+}
+
+#[test]
+fn exec_allow_allows_any_words_and_a_script_is_none_of_them_to_a_rule_that_denies_shells() {
+    let machine = Machine::new();
+    let judge = machine.judge("exec: allow\npermissions: {deny: [{shell: true}]}");
+    assert_eq!(run(&judge, &machine.argv(&["anything", "at all"])), Verdict::Allow);
+    assert_eq!(run(&judge, &machine.shell("ls")), Verdict::Deny);
+    assert_eq!(run(&judge, &machine.argv(&["env", "sh", "-c", "ls"])), Verdict::Deny);
+}
+
+#[test]
+fn what_cannot_be_judged_is_refused_where_rules_deny() {
+    let machine = Machine::new();
+    let mut words = vec!["env"; 40];
+    words.push("ls");
+    let action = machine.argv(&words);
+    assert_eq!(run(&machine.judge("exec: allow"), &action), Verdict::Allow);
+    let denied =
+        machine.judge("exec: allow\npermissions: {deny: [{argv: [rm, '**']}]}").decide("exec_run", &action, None);
+    assert_eq!((denied.verdict, denied.reason), (Verdict::Deny, Reason::TooMuch));
+}
+
+#[test]
+fn a_command_of_the_owners_own_needs_no_mode_and_no_rule_and_is_denied_by_one() {
+    let machine = Machine::new();
+    let Action::Run(command) = machine.argv(&["git", "push"]) else { panic!() };
+    let action = Action::Run(Command { configured: true, ..command });
+    let deploy = |yaml: &str| machine.judge(yaml).decide("deploy", &action, None).verdict;
+    assert_eq!(deploy(""), Verdict::Allow);
+    assert_eq!(deploy("permissions: {ask: [{tools: [deploy]}]}"), Verdict::Ask);
+    assert_eq!(deploy("permissions: {deny: [{argv: [git, push, '**']}]}"), Verdict::Deny);
+}
+
+#[test]
+fn a_command_starts_in_what_is_served_or_not_at_all() {
+    let machine = Machine::new();
+    let Action::Run(command) = machine.argv(&["ls"]) else { panic!() };
+    let action = Action::Run(Command { cwd: machine.top.join("home/.ssh"), ..command });
+    let decision = machine.judge("exec: allow").decide("exec_run", &action, None);
+    assert_eq!((decision.verdict, decision.reason), (Verdict::Deny, Reason::Floor));
+}

@@ -1,0 +1,128 @@
+//! Takes up changes of `foot.yaml` while the foot runs.
+//!
+//! The file is looked at each half a second: editors write it in many ways, most of them put another file in its place, and
+//! file systems of networks and containers tell nobody. What cannot be understood changes nothing.
+
+use std::os::unix::fs::MetadataExt as _;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+
+use crate::config::FootConfig;
+use crate::error::FootError;
+use crate::offer::{self, Offer};
+use crate::tools::ToolSet;
+
+/// Time between two looks.
+const INTERVAL: Duration = Duration::from_millis(500);
+
+/// Where settings come from, to read them once more.
+pub(crate) struct Source {
+    /// The settings file, which need not be there.
+    pub(crate) file: PathBuf,
+    /// Puts all layers on top of each other, as at the start.
+    pub(crate) read: Box<dyn Fn() -> Result<FootConfig, FootError>>,
+}
+
+/// What tells one state of a file from another.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Stamp {
+    device: u64,
+    inode: u64,
+    bytes: u64,
+    modified: (i64, i64),
+    changed: (i64, i64),
+}
+
+async fn stamp(file: &PathBuf) -> Option<Stamp> {
+    let found = tokio::fs::metadata(file).await.ok()?;
+    Some(Stamp {
+        device: found.dev(),
+        inode: found.ino(),
+        bytes: found.size(),
+        modified: (found.mtime(), found.mtime_nsec()),
+        changed: (found.ctime(), found.ctime_nsec()),
+    })
+}
+
+/// Follows the file and puts changes into force. Never ends by itself; to lose this future is to stop.
+pub(crate) async fn follow(source: Source, mut config: FootConfig, offer: &Offer, tools: &Arc<ToolSet>) {
+    // What was read before the first look counts as not seen: to read it twice does no harm.
+    let mut in_force: Option<Option<Stamp>> = None;
+    let mut last = None;
+    let mut looks = tokio::time::interval(INTERVAL);
+    looks.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
+    loop {
+        looks.tick().await;
+        let now = stamp(&source.file).await;
+        // A file that is being written is left alone until it stays as it is.
+        let stays = last.replace(now) == Some(now);
+        if !stays || in_force == Some(now) {
+            continue;
+        }
+        let first = in_force.replace(now).is_none();
+        match (source.read)() {
+            Err(error) => tracing::warn!(%error, "the settings changed and cannot be used; those before stay in force"),
+            Ok(next) if first && same(&config, &next) => {}
+            Ok(next) => match take_up(&config, next, offer, tools) {
+                Ok(next) => config = next,
+                Err(error) => {
+                    tracing::warn!(%error, "the settings changed and cannot be used; those before stay in force");
+                }
+            },
+        }
+    }
+}
+
+/// Whether nothing changed that could be taken up.
+fn same(before: &FootConfig, after: &FootConfig) -> bool {
+    let shown = |config: &FootConfig| format!("{:?}{:?}{:?}", config.roots, config.deny, config.permitted);
+    shown(before) == shown(after)
+}
+
+/// Puts new settings into force, but for those that a foot is born with. Calls that run go on as they were admitted.
+fn take_up(
+    before: &FootConfig,
+    mut next: FootConfig,
+    offer: &Offer,
+    tools: &Arc<ToolSet>,
+) -> Result<FootConfig, FootError> {
+    for key in born_with(before, &next) {
+        tracing::warn!(key, "a changed setting takes effect at the next start");
+    }
+    // A token that is to be used from the next start on is kept to itself from now on.
+    if let crate::config::TokenSource::File(path) = &next.token {
+        next.deny.push(path.clone());
+    }
+    let next = FootConfig {
+        roots: next.roots,
+        deny: next.deny,
+        homes: next.homes,
+        permitted: next.permitted,
+        ..before.clone()
+    };
+    let permissions = offer.permissions(&next)?;
+    offer::tell(tools.replace(offer.tools(&next, &permissions), &permissions));
+    let (write, exec) = (next.permitted.defaults.write, next.permitted.defaults.exec);
+    tracing::info!(%write, %exec, rules = next.permitted.rules.count(), "changed settings are in force");
+    Ok(next)
+}
+
+fn born_with(before: &FootConfig, next: &FootConfig) -> Vec<&'static str> {
+    [
+        ("hub", before.hub.to_string() != next.hub.to_string()),
+        ("tokenFile", before.token != next.token),
+        ("tenant", before.tenant != next.tenant),
+        ("project", before.project != next.project),
+        ("name", before.name != next.name),
+        ("share", before.share != next.share),
+        ("ca", before.ca != next.ca),
+        ("maxConcurrent", before.max_concurrent != next.max_concurrent),
+    ]
+    .into_iter()
+    .filter_map(|(key, changed)| changed.then_some(key))
+    .collect()
+}
+
+#[cfg(test)]
+mod tests;
