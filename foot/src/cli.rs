@@ -1,6 +1,9 @@
 //! The command line of a foot. The `footbridge` binary has the same one, behind a word of its own.
 
+mod audit;
 mod check;
+mod own;
+mod permissions;
 mod run;
 mod tools;
 
@@ -51,8 +54,13 @@ enum Command {
     Run(run::RunArgs),
     /// List the tools that this foot offers.
     Tools(tools::ToolsArgs),
-    /// Check the configuration, the token and the way to the hub, and say what `run` would do.
+    /// Check the configuration, the token and the way to the hub, and say what `run` would do; or explain what one call would be
+    /// answered.
     Check(check::CheckArgs),
+    /// Show what was asked of this machine, and what was decided.
+    Audit(audit::AuditArgs),
+    /// Show, and forget, the answers that were given once and for all.
+    Permissions(permissions::PermissionsArgs),
 }
 
 /// What a foot can be told on the command line.
@@ -211,8 +219,10 @@ pub fn cli_main(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
     };
     let code = match cli.command {
         Command::Run(args) => run::run(args, environment, &here),
-        Command::Tools(args) => tools::tools(&args),
+        Command::Tools(args) => tools::tools(args, &environment, &here),
         Command::Check(args) => check::check(args, &environment, &here),
+        Command::Audit(args) => audit::audit(&args, &environment, &here),
+        Command::Permissions(args) => permissions::permissions(&args, &environment, &here),
     };
     ExitCode::from(code)
 }

@@ -33,7 +33,11 @@ const DEFAULT_TENANT: &str = "local";
 const OWN_FOLDER: &str = "footbridge";
 
 /// The folder of all feet within a state folder. Below are tenants, projects, and the files of each foot.
-const FEET_FOLDER: &str = "feet";
+pub(crate) const FEET_FOLDER: &str = "feet";
+
+/// Within the user's state folder: the folders of hubs that were started for one folder, and in each the state of their foot.
+const HUBS_FOLDER: &str = "hubs";
+const FOOT_OF_HUB: &str = "foot";
 
 /// Why a configuration cannot be used.
 #[derive(Debug, thiserror::Error)]
@@ -299,6 +303,19 @@ pub(crate) fn served(
     here: &Path,
 ) -> Result<Served, ConfigError> {
     Layers::read(flags, file, environment, here)?.served(environment, here)
+}
+
+/// The folders in which feet keep their keys: the one that is named, else the user's, and those of hubs of one folder in it.
+pub(crate) fn state_folders(flags: Settings, environment: &Environment, here: &Path) -> Vec<PathBuf> {
+    if let Some(state) = flags.state {
+        return vec![here.join(state)];
+    }
+    let Some(state) = Own::new(environment).state else { return Vec::new() };
+    let hubs = std::fs::read_dir(state.join(HUBS_FOLDER)).into_iter().flatten().flatten();
+    let mut folders: Vec<PathBuf> = hubs.map(|hub| hub.path().join(FOOT_OF_HUB)).collect();
+    folders.sort();
+    folders.insert(0, state);
+    folders
 }
 
 fn parse_token(text: &str) -> Result<TokenSource, ConfigError> {

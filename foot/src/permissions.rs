@@ -24,8 +24,9 @@ pub(crate) use audit::{Audit, AuditLine, read_back};
 pub(crate) use decision::{Decision, Judge, ReadRules, Reason, Verdict};
 pub(crate) use desk::Desk;
 pub(crate) use programs::Programs;
-pub(crate) use remembered::{Literal, Remembered, RememberedError};
+pub(crate) use remembered::{Answer, Literal, Remembered, What};
 pub(crate) use rules::{List, Place, Rule, RuleText, Rules};
+pub(crate) use shown::quoted;
 
 use crate::failure::Failure;
 use crate::policy::Policy;
@@ -145,6 +146,7 @@ const EXEC_TOOLS: [&str; 1] = ["exec_run"];
 
 impl Permissions {
     /// Without any rule but those of the policy, and without anybody to ask.
+    #[cfg(test)]
     pub(crate) fn new(policy: Arc<Policy>, defaults: Defaults) -> Arc<Self> {
         let judge = Judge { policy, defaults, rules: Arc::default(), programs: Programs::default() };
         Self::with(judge, Arc::new(Desk::closed()))

@@ -1,16 +1,21 @@
 //! `foot check`
 
+mod explain;
+
 use std::fmt::Write as _;
 use std::path::Path;
 
 use clap::Args;
 use footbridge_shared::message::Share;
 
+pub(super) use explain::{Call, What, explain};
+
 use super::{BROKEN, SettingsArgs, block_on, complain, say};
-use crate::config::{Environment, FootConfig, Resolved, Served, TokenSource, open_to_others};
+use crate::config::{Environment, FootConfig, Resolved, TokenSource, open_to_others};
 use crate::error::FootError;
 use crate::identity::Identity;
-use crate::policy::{Policy, Verdict};
+use crate::offer;
+use crate::permissions::CommandLine;
 use crate::session::{Probe, probe};
 
 /// Options of `foot check`.
@@ -18,25 +23,51 @@ use crate::session::{Probe, probe};
 pub(super) struct CheckArgs {
     #[command(flatten)]
     settings: SettingsArgs,
-    /// Say whether this path would be served, and by which rule. Nothing else is checked.
-    #[arg(long, value_name = "PATH")]
+    /// Explain what a call with this path would be answered, and by which rule. Nothing else is checked.
+    #[arg(long, value_name = "PATH", conflicts_with_all = ["shell", "argv"])]
     path: Option<String>,
+    /// The tool that is called [default: file_read for a path, exec_run for a command]
+    #[arg(long, value_name = "NAME")]
+    tool: Option<String>,
+    /// The same for a script: `foot check --shell 'git status; ls'`
+    #[arg(long, value_name = "SCRIPT", conflicts_with = "argv")]
+    shell: Option<String>,
+    /// The folder that the command starts in [default: the first root]
+    #[arg(long, value_name = "DIR")]
+    cwd: Option<String>,
+    /// A name that the caller sets in the command's environment; can be repeated.
+    #[arg(long = "env", value_name = "NAME")]
+    env: Vec<String>,
     /// Do not connect to the hub.
     #[arg(long)]
     offline: bool,
+    /// The same for a command: `foot check -- git status`
+    #[arg(last = true, value_name = "ARGV")]
+    argv: Vec<String>,
 }
 
 impl CheckArgs {
+    /// The call that is to be explained, if one is.
+    pub(super) fn call(&self) -> Option<Call> {
+        let what = match (&self.path, &self.shell) {
+            (Some(path), _) => What::Path(path.clone()),
+            (None, Some(script)) => What::Command(CommandLine::Shell(script.clone())),
+            (None, None) if !self.argv.is_empty() => What::Command(CommandLine::Argv(self.argv.clone())),
+            (None, None) => What::Tool(self.tool.clone()?),
+        };
+        Some(Call { what, tool: self.tool.clone(), cwd: self.cwd.clone(), env: self.env.clone() })
+    }
+
     #[cfg(test)]
     pub(super) fn settings(self) -> SettingsArgs {
         self.settings
     }
 }
 
-/// Checks; returns the exit code: 0 if `run` would work, or if the path is served.
+/// Checks; returns the exit code: 0 if `run` would work, or if the call would be allowed without asking.
 pub(super) fn check(args: CheckArgs, environment: &Environment, here: &Path) -> u8 {
-    let report = match &args.path {
-        Some(path) => args.settings.served(environment, here).and_then(|served| explain(&served, path)),
+    let report = match args.call() {
+        Some(call) => args.settings.served(environment, here).and_then(|served| explain(&served, &call)),
         None => args.settings.resolve(environment, here).and_then(|resolved| whole(&resolved, args.offline)),
     };
     match report {
@@ -65,39 +96,10 @@ impl Report {
     }
 }
 
-/// Why a path is served or not.
-pub(super) fn explain(served: &Served, path: &str) -> Result<Report, FootError> {
-    let policy = Policy::new(&served.roots, served.floor())?;
-    let mut report = Report::default();
-    match policy.explain(path) {
-        Verdict::Served { real, root, exists } => {
-            report.fine = true;
-            report.line("served", real.display());
-            report.line("root", root.display());
-            if !exists {
-                report.line("note", "there is nothing at this path yet");
-            }
-        }
-        Verdict::Floor(rule) => {
-            report.line("not served", path);
-            report.line("rule", format!("{} is never served ({})", rule.label, rule.why));
-        }
-        Verdict::Outside => {
-            report.line("not served", path);
-            report.line("rule", "it really lies under no root");
-            policy.roots().iter().for_each(|root| report.line("root", root.display()));
-        }
-        Verdict::Nowhere => {
-            report.line("not served", path);
-            report.line("rule", "it leads nowhere: links in a circle, or `..` below something that is not there");
-        }
-    }
-    Ok(report)
-}
-
 fn whole(resolved: &Resolved, offline: bool) -> Result<Report, FootError> {
     let config = &resolved.config;
-    let policy = Policy::new(&config.roots, config.floor())?;
+    let judge = offer::judge(&config.roots, config.floor(), &config.permitted)?;
+    let policy = &judge.policy;
     let mut report = Report { fine: true, ..Report::default() };
     let share = match &config.share {
         Share::Owner => "owner".to_owned(),
@@ -122,6 +124,7 @@ fn whole(resolved: &Resolved, offline: bool) -> Result<Report, FootError> {
     }
     report.line("not served", "names such as .ssh, .aws and .netrc, in any folder  (keys and credentials)");
     report.line("note", "hard links into a root, and folders mounted there, cannot be told from what lies in it");
+    check_permitted(&mut report, resolved);
     check_token(&mut report, config, resolved)?;
     let identity = Identity::open(config)?;
     report.line("id", &identity.id);
@@ -130,6 +133,17 @@ fn whole(resolved: &Resolved, offline: bool) -> Result<Report, FootError> {
     }
     check_hub(&mut report, config, &identity)?;
     Ok(report)
+}
+
+fn check_permitted(report: &mut Report, resolved: &Resolved) {
+    let permitted = &resolved.config.permitted;
+    report.line("write", format!("{}  ({})", permitted.defaults.write, resolved.origin("write")));
+    report.line("exec", format!("{}  ({})", permitted.defaults.exec, resolved.origin("exec")));
+    let rules = &permitted.rules;
+    let counts = format!("{} deny, {} allow, {} ask", rules.deny.len(), rules.allow.len(), rules.ask.len());
+    report.line("rules", format!("{counts}  ({})", resolved.origin("permissions")));
+    let sandbox = if permitted.kernel_sandbox { "required" } else { "off" };
+    report.line("sandbox", format!("{sandbox}  ({})", resolved.origin("kernelSandbox")));
 }
 
 fn check_token(report: &mut Report, config: &FootConfig, resolved: &Resolved) -> Result<(), FootError> {

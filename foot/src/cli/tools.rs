@@ -1,39 +1,45 @@
 //! `foot tools`
 
+use std::path::Path;
 use std::sync::Arc;
 
 use clap::Args;
 use comfy_table::{ContentArrangement, Table, presets};
 
-use super::{BROKEN, complain, say};
-use crate::permissions::{Defaults, Permissions};
-use crate::policy::{Floor, Policy};
+use super::{BROKEN, SettingsArgs, complain, say};
+use crate::config::Environment;
+use crate::offer;
+use crate::permissions::{Desk, Permissions};
+use crate::policy::Floor;
 use crate::runner::Runner;
 use crate::tools::ToolSet;
 
 /// Options of `foot tools`.
 #[derive(Debug, Args)]
 pub(super) struct ToolsArgs {
+    #[command(flatten)]
+    settings: SettingsArgs,
     /// As JSON, with the schemas.
     #[arg(long)]
     json: bool,
-    /// The tools that only echo.
-    #[arg(long, hide = true)]
-    echo: bool,
 }
 
-/// Lists the tools; returns the exit code. They are the same for every root, so none is asked for.
-pub(super) fn tools(args: &ToolsArgs) -> u8 {
-    let runner = if args.echo { Runner::Echo } else { Runner::Real };
-    let permissions = match Policy::new(&["/".into()], Floor::default()) {
-        Ok(policy) => Permissions::new(Arc::new(policy), Defaults::default()),
+/// Lists the tools; returns the exit code. They are the same for every root, so none has to be there.
+pub(super) fn tools(args: ToolsArgs, environment: &Environment, here: &Path) -> u8 {
+    let ToolsArgs { settings, json } = args;
+    let runner = if settings.echo { Runner::Echo } else { Runner::Real };
+    let judge = settings
+        .served(environment, here)
+        .and_then(|served| Ok(offer::judge(&["/".into()], Floor::default(), &served.permitted)?));
+    let permissions = match judge {
+        Ok(judge) => Permissions::with(judge, Arc::new(Desk::closed())),
         Err(error) => {
             complain(&error);
-            return BROKEN;
+            return error.code();
         }
     };
     let entries = ToolSet::new(runner.tools(&permissions), &permissions).0.entries();
-    if args.json {
+    if json {
         return match serde_json::to_string_pretty(&entries) {
             Ok(json) => say(&format!("{json}\n")),
             Err(error) => {

@@ -32,7 +32,7 @@ pub(crate) struct Desk {
 
 impl Desk {
     /// With nobody to ask and nothing to keep.
-    pub(super) fn closed() -> Self {
+    pub(crate) fn closed() -> Self {
         Self {
             asker: Box::new(Headless),
             remembered: Arc::new(Remembered::in_memory()),

@@ -1,5 +1,4 @@
 use std::os::unix::fs::{PermissionsExt as _, symlink};
-use std::path::Path;
 use std::sync::Mutex;
 
 use super::ask::{Question, Reply};
