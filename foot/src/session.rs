@@ -22,7 +22,7 @@ use crate::config::FootConfig;
 use crate::connection::backoff::Backoff;
 use crate::connection::{Dialer, Ended, Socket};
 use crate::error::{Exit, FootError};
-use crate::identity::{self, Identity};
+use crate::identity::Identity;
 use crate::journal::Journal;
 use crate::random;
 use crate::tools::{Announcer, ToolSet};
