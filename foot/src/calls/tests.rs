@@ -16,6 +16,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use tokio::sync::Semaphore;
 
 const SECOND: Duration = Duration::from_secs(1);
+/// A test that waits this long has failed.
+const PATIENCE: Duration = Duration::from_secs(20);
 
 /// What the tool does; it says so when it starts.
 #[derive(Clone)]
@@ -152,7 +154,7 @@ impl Bench {
     }
 
     async fn settle(&mut self) -> Vec<String> {
-        let event = self.calls.next().await;
+        let event = tokio::time::timeout(PATIENCE, self.calls.next()).await.expect("nothing happens");
         all_said(&self.calls.settle(event))
     }
 

@@ -8,6 +8,9 @@ use futures::FutureExt as _;
 use super::*;
 use crate::journal::disk::{Disk, LogFile};
 
+/// A test that waits this long has failed.
+const PATIENCE: Duration = Duration::from_secs(20);
+
 /// Real files, with faults.
 #[derive(Debug, Clone, Default)]
 pub(super) struct TestDisk(Arc<Faults>);
@@ -61,7 +64,9 @@ impl TestDisk {
     /// Returns when a sync waits at the gate.
     fn await_sync(&self) {
         let gate = self.0.gate.lock().unwrap();
-        drop(self.0.moved.wait_while(gate, |gate| gate.waiting == 0).unwrap());
+        let (gate, waited) = self.0.moved.wait_timeout_while(gate, PATIENCE, |gate| gate.waiting == 0).unwrap();
+        drop(gate);
+        assert!(!waited.timed_out(), "nothing is synced");
     }
 }
 
