@@ -17,6 +17,7 @@ use clap::{Args, Parser, Subcommand};
 
 use crate::config::{self, Environment, Resolved, Served, Settings};
 use crate::error::FootError;
+use crate::exec::KernelSandbox;
 use crate::launcher;
 use crate::permissions::Mode;
 use crate::runner::Runner;
@@ -180,7 +181,7 @@ impl SettingsArgs {
             deny: (!self.deny.is_empty()).then_some(self.deny),
             write: self.permitted.write(),
             exec: self.permitted.exec(),
-            kernel_sandbox: self.permitted.no_kernel_sandbox.then_some(false),
+            kernel_sandbox: self.permitted.no_kernel_sandbox.then_some(KernelSandbox::Off),
             ..Settings::default()
         };
         (flags, self.config)

@@ -9,6 +9,7 @@ mod rules;
 mod settings;
 mod token;
 
+use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -124,34 +125,14 @@ pub struct FootConfig {
 }
 
 /// What a foot lets callers do, as the settings say.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Default)]
 pub(crate) struct Permitted {
     /// What becomes of what no rule speaks of.
     pub(crate) defaults: Defaults,
     /// The owner's rules.
     pub(crate) rules: Arc<Rules>,
     /// Where programs are looked for.
-    pub(crate) search_path: Vec<PathBuf>,
-    /// Whether commands run under the kernel's sandbox or not at all.
-    pub(crate) kernel_sandbox: bool,
-    /// Folders besides those of the system that commands may read.
-    pub(crate) sandbox_read: Vec<PathBuf>,
-    /// Folders besides the roots that commands may write to.
-    pub(crate) sandbox_write: Vec<PathBuf>,
-}
-
-impl Default for Permitted {
-    /// What only reads.
-    fn default() -> Self {
-        Self {
-            defaults: Defaults::default(),
-            rules: Arc::default(),
-            search_path: Vec::new(),
-            kernel_sandbox: true,
-            sandbox_read: Vec::new(),
-            sandbox_write: Vec::new(),
-        }
-    }
+    pub(crate) search_path: Option<OsString>,
 }
 
 impl FootConfig {
@@ -213,6 +194,7 @@ pub(crate) struct Served {
     state: Option<PathBuf>,
     token: Option<TokenSource>,
     pub(crate) permitted: Permitted,
+    exec: ExecSettings,
 }
 
 impl Served {
@@ -291,6 +273,7 @@ pub(crate) fn resolve(
     config.deny = served.deny;
     config.homes = served.homes;
     config.permitted = served.permitted;
+    config.exec = served.exec;
     let file = layers.file.clone().or_else(|| Own::new(environment).settings);
     Ok(Resolved { config, file, origins: layers.origins })
 }
@@ -405,7 +388,7 @@ impl Layers {
         let roots = self.pick("roots", |layer| layer.roots.take()).unwrap_or_else(|| vec![here.to_owned()]);
         let state = self.pick("state", |layer| layer.state.take()).map(|path| here.join(path));
         let state = state.or_else(|| own.state.clone());
-        let permitted = self.permitted(environment, here);
+        let (permitted, exec) = (self.permitted(environment), self.exec(here));
         // No layer can take back what another one keeps to itself.
         let deny = self.all(|layer| layer.deny.take()).into_iter().flatten().map(|path| here.join(path));
         Ok(Served {
@@ -415,26 +398,33 @@ impl Layers {
             state,
             token: token.transpose()?,
             permitted,
+            exec,
         })
     }
 
     /// Takes out what says what callers may do.
-    fn permitted(&mut self, environment: &Environment, here: &Path) -> Permitted {
+    fn permitted(&mut self, environment: &Environment) -> Permitted {
         let mut mode = |key, get: fn(&mut Settings) -> Option<Mode>| self.pick(key, get).unwrap_or_default();
         let write = mode("write", |layer| layer.write.take());
         let exec = mode("exec", |layer| layer.exec.take());
-        let mut folders = |get: fn(&mut Settings) -> Option<Vec<PathBuf>>| -> Vec<PathBuf> {
-            self.all(get).into_iter().flatten().map(|path| here.join(path)).collect()
-        };
-        let sandbox_read = folders(|layer| layer.sandbox_read.take());
-        let sandbox_write = folders(|layer| layer.sandbox_write.take());
         Permitted {
             defaults: Defaults { write, exec },
             rules: self.pick("permissions", |layer| layer.rules.take()).unwrap_or_default(),
             search_path: environment.search_path(),
-            kernel_sandbox: self.pick("kernelSandbox", |layer| layer.kernel_sandbox.take()).unwrap_or(true),
-            sandbox_read,
-            sandbox_write,
+        }
+    }
+
+    /// Takes out what says how commands are run.
+    fn exec(&mut self, here: &Path) -> ExecSettings {
+        let sandbox = self.pick("kernelSandbox", |layer| layer.kernel_sandbox.take()).unwrap_or_default();
+        let mut folders = |get: fn(&mut Settings) -> Option<Vec<PathBuf>>| -> Vec<PathBuf> {
+            self.all(get).into_iter().flatten().map(|path| here.join(path)).collect()
+        };
+        ExecSettings {
+            sandbox,
+            extra_read: folders(|layer| layer.sandbox_read.take()),
+            extra_write: folders(|layer| layer.sandbox_write.take()),
+            ..ExecSettings::default()
         }
     }
 

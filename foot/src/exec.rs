@@ -20,7 +20,7 @@ use std::time::Duration;
 
 use footbridge_shared::{ErrorCode, Outcome};
 
-pub(crate) use environment::{check as check_environment, word as check_word};
+pub(crate) use environment::{Inherited, check as check_environment, word as check_word};
 pub(crate) use input::write_input;
 pub(crate) use jobs::{Input, Jobs};
 pub(crate) use process::Launcher;
@@ -34,7 +34,6 @@ use crate::permissions::{Command, CommandLine, Permissions};
 use crate::policy::Policy;
 use crate::sandbox::{self, Grant, Right, SandboxError};
 use crate::tools::{CallContext, ToolOutput};
-use environment::Inherited;
 use jobs::Start;
 
 /// How long a command may run unless its caller says otherwise.

@@ -6,14 +6,17 @@ use std::sync::Arc;
 use crate::clock::SharedClock;
 use crate::config::{FootConfig, Permitted};
 use crate::error::FootError;
+use crate::exec::{Executor, Jobs, Launcher};
 use crate::permissions::{Asker, Audit, Desk, Judge, Permissions, Programs, ReadRules, Remembered};
 use crate::policy::{Floor, Policy, PolicyError};
-use crate::tools::{Tool, ToolSetError};
+use crate::tools::{Tool, ToolSetError, exec_tools};
 
 /// All that is on offer, and all that it takes to make it anew under other settings.
 #[derive(Debug)]
 pub(crate) struct Offer {
     desk: Arc<Desk>,
+    /// Commands go on, whatever the settings become.
+    jobs: Arc<Jobs>,
 }
 
 impl Offer {
@@ -25,8 +28,9 @@ impl Offer {
         let remembered =
             Remembered::open(config.own_file(ANSWERS)).map_err(|error| FootError::Remembered(error.to_string()))?;
         let audit = Audit::open(config.own_file(AUDIT)).map_err(FootError::Audit)?;
+        let jobs = Jobs::new(Launcher::of_this_program(), clock.clone(), config.exec.max_jobs);
         let desk = Desk { asker, remembered: Arc::new(remembered), audit, clock };
-        Ok(Self { desk: Arc::new(desk) })
+        Ok(Self { desk: Arc::new(desk), jobs })
     }
 
     /// What it permits under these settings.
@@ -40,7 +44,10 @@ impl Offer {
 
     /// The tools, within what is permitted.
     pub(crate) fn tools(&self, config: &FootConfig, permissions: &Arc<Permissions>) -> Vec<Arc<dyn Tool>> {
-        config.runner.tools(permissions)
+        let mut tools = config.runner.tools(permissions);
+        let executor = Executor::offered(&self.jobs, permissions, &config.exec);
+        tools.extend(executor.iter().flat_map(exec_tools));
+        tools
     }
 }
 
@@ -56,7 +63,7 @@ pub(crate) const AUDIT: &str = "audit.jsonl";
 pub(crate) fn judge(roots: &[PathBuf], floor: Floor, permitted: &Permitted) -> Result<Judge, PolicyError> {
     let rules = permitted.rules.clone();
     let policy = Policy::new(roots, floor)?.with_rules(Arc::new(ReadRules::new(rules.clone())));
-    let programs = Programs::new(permitted.search_path.iter().cloned());
+    let programs = Programs::new(permitted.search_path.clone(), policy.roots());
     Ok(Judge { policy: Arc::new(policy), defaults: permitted.defaults, rules, programs })
 }
 

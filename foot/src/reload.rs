@@ -76,7 +76,8 @@ pub(crate) async fn follow(source: Source, mut config: FootConfig, offer: &Offer
 
 /// Whether nothing changed that could be taken up.
 fn same(before: &FootConfig, after: &FootConfig) -> bool {
-    let shown = |config: &FootConfig| format!("{:?}{:?}{:?}", config.roots, config.deny, config.permitted);
+    let shown =
+        |config: &FootConfig| format!("{:?}{:?}{:?}{:?}", config.roots, config.deny, config.permitted, config.exec);
     shown(before) == shown(after)
 }
 
@@ -95,6 +96,7 @@ fn take_up(
         next.deny.push(path.clone());
     }
     let next = FootConfig {
+        exec: next.exec,
         roots: next.roots,
         deny: next.deny,
         homes: next.homes,

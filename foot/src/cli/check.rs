@@ -13,6 +13,7 @@ pub(super) use explain::{Call, What, explain};
 use super::{BROKEN, SettingsArgs, block_on, complain, say};
 use crate::config::{Environment, FootConfig, Resolved, TokenSource, open_to_others};
 use crate::error::FootError;
+use crate::exec::KernelSandbox;
 use crate::identity::Identity;
 use crate::offer;
 use crate::permissions::CommandLine;
@@ -142,7 +143,13 @@ fn check_permitted(report: &mut Report, resolved: &Resolved) {
     let rules = &permitted.rules;
     let counts = format!("{} deny, {} allow, {} ask", rules.deny.len(), rules.allow.len(), rules.ask.len());
     report.line("rules", format!("{counts}  ({})", resolved.origin("permissions")));
-    let sandbox = if permitted.kernel_sandbox { "required" } else { "off" };
+    let sandbox = match resolved.config.exec.sandbox {
+        KernelSandbox::Required => match crate::sandbox::probe() {
+            Ok(_) => "required, and the kernel can".to_owned(),
+            Err(error) => format!("required, so no command is run: {error}"),
+        },
+        KernelSandbox::Off => "off: commands may do whatever your account may".to_owned(),
+    };
     report.line("sandbox", format!("{sandbox}  ({})", resolved.origin("kernelSandbox")));
 }
 

@@ -9,6 +9,7 @@ use serde::Deserialize;
 use super::ConfigError;
 use super::rules::RuleLists;
 use super::settings::Settings;
+use crate::exec::KernelSandbox;
 use crate::permissions::Mode;
 
 /// The keys of the file.
@@ -50,13 +51,6 @@ struct File {
     kernel_sandbox: Option<KernelSandbox>,
     sandbox_read: Option<Vec<String>>,
     sandbox_write: Option<Vec<String>>,
-}
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
-#[serde(rename_all = "camelCase")]
-enum KernelSandbox {
-    Required,
-    Off,
 }
 
 #[derive(Debug, Deserialize)]
@@ -114,7 +108,7 @@ pub(super) fn parse(text: &str, file: &Path, home: Option<&Path>) -> Result<Sett
         write: file.write,
         exec: file.exec,
         rules: file.permissions.map(|lists| lists.compile(place, home).map(Arc::new)).transpose()?,
-        kernel_sandbox: file.kernel_sandbox.map(|sandbox| sandbox == KernelSandbox::Required),
+        kernel_sandbox: file.kernel_sandbox,
         sandbox_read: paths("sandboxRead", file.sandbox_read)?,
         sandbox_write: paths("sandboxWrite", file.sandbox_write)?,
         ..Settings::default()
@@ -162,7 +156,7 @@ mod tests {
         let settings = parse(text).unwrap();
         assert_eq!(
             (settings.write, settings.exec, settings.kernel_sandbox),
-            (Some(Mode::Ask), Some(Mode::Allow), Some(false))
+            (Some(Mode::Ask), Some(Mode::Allow), Some(KernelSandbox::Off))
         );
         assert_eq!(settings.sandbox_read, Some(vec!["/home/ada/sdk".into()]));
         let rules = settings.rules.unwrap();

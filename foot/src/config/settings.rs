@@ -6,6 +6,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use super::ConfigError;
+use crate::exec::KernelSandbox;
 use crate::permissions::{Mode, Rules};
 
 /// What one layer says.
@@ -29,7 +30,7 @@ pub(crate) struct Settings {
     /// From the settings file alone: rules take more room than a command line has.
     pub(crate) rules: Option<Arc<Rules>>,
     /// Whether commands run under the kernel's sandbox or not at all.
-    pub(crate) kernel_sandbox: Option<bool>,
+    pub(crate) kernel_sandbox: Option<KernelSandbox>,
     pub(crate) sandbox_read: Option<Vec<PathBuf>>,
     pub(crate) sandbox_write: Option<Vec<PathBuf>>,
 }
@@ -96,8 +97,8 @@ impl Environment {
     }
 
     /// Where programs are looked for.
-    pub(crate) fn search_path(&self) -> Vec<PathBuf> {
-        self.get("PATH").map(|path| std::env::split_paths(&path).collect()).unwrap_or_default()
+    pub(crate) fn search_path(&self) -> Option<OsString> {
+        self.get("PATH")
     }
 
     /// A folder that a variable names, or one in the home folder.

@@ -5,7 +5,8 @@ use std::path::PathBuf;
 use super::jobs::DEFAULT_MAX_JOBS;
 
 /// Whether the kernel keeps commands within the roots.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, serde::Deserialize)]
+#[serde(rename_all = "camelCase")]
 pub enum KernelSandbox {
     /// It must; where it cannot, no command is run.
     #[default]

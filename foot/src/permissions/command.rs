@@ -59,6 +59,8 @@ pub(crate) struct Reading {
     pub(crate) script: bool,
     /// It is too long or too deeply nested to be read to its end.
     pub(crate) too_much: bool,
+    /// Paths that stand in it and are no words of a command.
+    paths: Vec<String>,
 }
 
 /// Says what a program is called besides its own file name: what its links lead to.
@@ -71,6 +73,19 @@ impl Reading {
         let mut reader = Reader { reading: Self::default(), real_name };
         reader.command(Part { words, env, scripted: false, sure: true }, 0);
         reader.reading
+    }
+
+    /// All that stands in it and may be a path, as it is written.
+    pub(crate) fn paths(&self) -> impl Iterator<Item = &str> {
+        let words = self.parts.iter().flat_map(|part| &part.words).filter_map(Word::text);
+        let texts = words.chain(self.paths.iter().map(String::as_str));
+        // `if=x`, `--file=x`, `HEAD:x`, `@x`
+        let inside = |text: &str, mark: char| text.split_once(mark).map(|(_, path)| path.len());
+        texts.flat_map(move |text| {
+            let ends = [inside(text, '='), inside(text, ':'), inside(text, '@')].into_iter().flatten();
+            let behind = ends.filter_map(move |bytes| text.get(text.len() - bytes..));
+            std::iter::once(text).chain(behind).filter(|path| !path.is_empty())
+        })
     }
 
     /// Reads a script.
@@ -138,6 +153,7 @@ impl Reader<'_> {
             return;
         };
         self.reading.unclear |= read.unclear;
+        self.reading.paths.extend(read.paths);
         for command in read.commands {
             let env = env.iter().cloned().chain(command.env).collect();
             self.command(Part { words: command.words, env, scripted: true, sure }, depth + 1);

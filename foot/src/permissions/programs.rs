@@ -1,10 +1,12 @@
 //! Which file a program's name means, so that a rule for `git` is about that one and no other of its name.
 
+use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
 use super::command::{Part, file_name};
 use super::pattern::{Program, fold};
 use super::rules::Scene;
+use crate::exec::Inherited;
 
 /// What a shell does by itself. In a script these names are no files.
 const BUILT_IN: [&str; 16] = [
@@ -12,27 +14,29 @@ const BUILT_IN: [&str; 16] = [
     "umask", "wait",
 ];
 
-/// Where programs are looked for: the same folders as when they are started.
-#[derive(Debug, Default, Clone, PartialEq, Eq)]
+/// Where programs are looked for: just as when they are started.
+#[derive(Debug, Clone)]
 pub(crate) struct Programs {
-    path: Vec<PathBuf>,
+    inherited: Inherited,
+}
+
+impl Default for Programs {
+    /// In the folders of the system.
+    fn default() -> Self {
+        Self::new(None, &[])
+    }
 }
 
 impl Programs {
-    /// With a search path; what is relative in it is left out.
-    pub(crate) fn new(path: impl IntoIterator<Item = PathBuf>) -> Self {
-        Self { path: path.into_iter().filter(|folder| folder.is_absolute()).collect() }
+    /// By a search path, as far as commands get to see it: what is relative in it, or lies in a root, is left out.
+    pub(crate) fn new(search_path: Option<OsString>, roots: &[PathBuf]) -> Self {
+        let variables = search_path.map(|path| ("PATH".into(), path)).into_iter().collect();
+        Self { inherited: Inherited::new(variables, roots) }
     }
 
     /// The file that would be run.
     fn find(&self, program: &str, cwd: &Path) -> Option<PathBuf> {
-        if program.contains('/') {
-            return Some(cwd.join(program));
-        }
-        if program.is_empty() || program == "." || program == ".." {
-            return None;
-        }
-        self.path.iter().map(|folder| folder.join(program)).find(|path| path.is_file())
+        self.inherited.program(program, cwd).ok()
     }
 
     /// What its links lead to.

@@ -1,5 +1,6 @@
 //! The owner's rules: what they are about, and which of them speak of an action.
 
+use std::collections::HashSet;
 use std::fmt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -7,6 +8,11 @@ use std::sync::Arc;
 use super::command::{Part, Reading};
 use super::pattern::{ArgvPattern, Fit, NamePattern, PathPattern, PatternError};
 use super::programs::Programs;
+
+/// Words of a command that are looked at as paths.
+const MAX_PATHS: usize = 4_000;
+/// Longest word that may be a path, in bytes: the kernel takes no longer one.
+const MAX_PATH_BYTES: usize = 4_096;
 
 /// Which of the three lists a rule stands in.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -171,7 +177,7 @@ impl Rule {
         };
         match &self.about {
             About::Anything => true,
-            About::Paths(_) => false,
+            About::Paths(paths) => names_one(paths, reading, scene),
             // A script that sets names in a way that is not read may set any.
             About::Commands if self.env.is_empty() => reading.script,
             About::Commands => reading.parts.iter().any(|part| env(part) && (!self.shell || part.scripted)),
@@ -261,6 +267,16 @@ impl crate::policy::Kept for KeptFromTool {
         let asks = |path| any(&self.ask, path) && !self.allow.iter().any(|rule| rule.is(path, &self.roots));
         asks(real) && !granted.is_some_and(|granted| real.starts_with(granted) && asks(granted))
     }
+}
+
+/// Whether a command names a path that these patterns keep. One that finds its way to a file by itself is not seen.
+fn names_one(patterns: &[PathPattern], reading: &Reading, scene: &Scene<'_>) -> bool {
+    let patterns: Vec<_> = patterns.iter().map(|pattern| (pattern, pattern.detours(scene.roots))).collect();
+    let mut seen = HashSet::new();
+    reading.paths().filter(|path| path.len() <= MAX_PATH_BYTES && seen.insert(*path)).take(MAX_PATHS).any(|path| {
+        let real = crate::policy::real_path(&scene.cwd.join(path));
+        real.is_some_and(|real| patterns.iter().any(|(pattern, detours)| pattern.keeps(&real, scene.roots, detours)))
+    })
 }
 
 /// What is around an action.

@@ -46,12 +46,13 @@ impl Machine {
     fn judge(&self, yaml: &str) -> Judge {
         let settings = settings_of(yaml, &self.top.join("home")).unwrap();
         let rules: Arc<Rules> = settings.rules.unwrap_or_default();
+        let roots = [self.top.join("w")];
         let policy = Policy::new(&[self.top.join("w")], Floor::new(Some(self.top.join("home").as_path()))).unwrap();
         Judge {
             policy: Arc::new(policy.with_rules(Arc::new(ReadRules::new(rules.clone())))),
             defaults: Defaults { write: settings.write.unwrap_or_default(), exec: settings.exec.unwrap_or_default() },
             rules,
-            programs: Programs::new([self.top.join("bin")]),
+            programs: Programs::new(Some(self.top.join("bin").into()), &roots),
         }
     }
 

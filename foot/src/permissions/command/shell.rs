@@ -30,6 +30,8 @@ pub(super) struct Script {
     pub(super) commands: Vec<Command>,
     /// Files are read or written by redirection, or a command is set or named at run time.
     pub(super) unclear: bool,
+    /// Paths that stand in it beside the words that are known: of redirections, and what words that are not begin with.
+    pub(super) paths: Vec<String>,
 }
 
 /// One command of a script.
@@ -67,9 +69,25 @@ struct Draft {
     quoted: bool,
     /// Some of it is only known at run time.
     open: bool,
+    /// How much of the text stands before that.
+    fixed: usize,
 }
 
 impl Draft {
+    fn set_open(&mut self) {
+        if !std::mem::replace(&mut self.open, true) {
+            self.fixed = self.text.len();
+        }
+    }
+
+    /// What is known of the path that it may be.
+    fn path(&self) -> Option<String> {
+        let known = if self.open { self.text.get(..self.fixed)? } else { &self.text };
+        // Whatever follows in an open word lies below.
+        let below = self.open.then_some("-").filter(|_| known.ends_with('/')).unwrap_or_default();
+        (!known.is_empty()).then(|| format!("{known}{below}"))
+    }
+
     fn word(self) -> Word {
         if self.open { Word::Any } else { Word::Text(self.text) }
     }
@@ -144,6 +162,9 @@ impl Reader {
 
     /// Puts a word where it belongs.
     fn take(&mut self, draft: Draft, command: &mut Command) -> Read<()> {
+        if draft.open {
+            self.out.paths.extend(draft.path());
+        }
         if draft.text.is_empty() && !draft.quoted && !draft.open {
             // A line that goes on, and nothing else.
             return Ok(());
@@ -204,6 +225,7 @@ impl Reader {
                 let target = self.word(depth)?;
                 let is_descriptor =
                     !target.text.is_empty() && target.text.bytes().all(|b| b.is_ascii_digit() || b == b'-');
+                self.out.paths.extend(target.path());
                 self.out.unclear |= target.open || !is_descriptor;
                 return Ok(());
             }
@@ -215,6 +237,7 @@ impl Reader {
         if target.text.is_empty() && !target.quoted && !target.open {
             return Err(NotUnderstood);
         }
+        self.out.paths.extend(target.path());
         self.out.unclear |= target.open || target.text != "/dev/null";
         Ok(())
     }
@@ -264,7 +287,7 @@ impl Reader {
 
     fn open(&mut self, draft: &mut Draft, c: char) {
         self.rest.next();
-        draft.open = true;
+        draft.set_open();
         draft.text.push(c);
     }
 
@@ -305,7 +328,7 @@ impl Reader {
     /// What starts with `$` or a backtick.
     fn expansion(&mut self, draft: &mut Draft, depth: usize, quoted: bool) -> Read<()> {
         if self.rest.next() == Some('`') {
-            draft.open = true;
+            draft.set_open();
             return self.backticks(depth);
         }
         match self.rest.peek().copied() {
@@ -314,11 +337,11 @@ impl Reader {
                 if self.rest.peek() == Some(&'(') {
                     return Err(NotUnderstood);
                 }
-                draft.open = true;
+                draft.set_open();
                 self.list(Some(')'), depth + 1)
             }
             Some('{') => {
-                draft.open = true;
+                draft.set_open();
                 loop {
                     match self.rest.next() {
                         Some('}') => return Ok(()),
@@ -331,7 +354,7 @@ impl Reader {
             Some('\'' | '"') if !quoted => Err(NotUnderstood),
             Some('[') => Err(NotUnderstood),
             Some(c) if c == '_' || c.is_ascii_alphanumeric() || "@*#?-$!".contains(c) => {
-                draft.open = true;
+                draft.set_open();
                 self.rest.next();
                 Ok(())
             }
@@ -358,6 +381,7 @@ impl Reader {
         }
         let inner = read_at(&script, depth + 1)?;
         self.out.commands.extend(inner.commands);
+        self.out.paths.extend(inner.paths);
         self.out.unclear |= inner.unclear;
         Ok(())
     }

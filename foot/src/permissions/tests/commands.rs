@@ -133,10 +133,11 @@ fn a_bare_name_means_the_program_of_the_search_path() {
     ] {
         assert_eq!(run(&judge, &machine.argv(&[program, "status"])), verdict, "{program}");
     }
-    // A folder of the project in the search path: what lies there may come from whoever writes to the project.
-    let programs = Programs::new([machine.top.join("w/bin"), machine.top.join("bin")]);
-    let judge = Judge { programs, ..judge };
-    assert_eq!(run(&judge, &machine.argv(&["git", "status"])), Verdict::Deny);
+    // A folder of the project in the search path is passed over, as it is when the command is started.
+    let path = std::env::join_paths([machine.top.join("w/bin"), machine.top.join("bin")]).unwrap();
+    let judge = Judge { programs: Programs::new(Some(path), &[machine.top.join("w")]), ..judge };
+    assert_eq!(run(&judge, &machine.argv(&["git", "status"])), Verdict::Allow);
+    assert_eq!(run(&judge, &machine.argv(&["bin/git", "status"])), Verdict::Deny);
 }
 
 #[test]
@@ -213,4 +214,38 @@ fn a_command_starts_in_what_is_served_or_not_at_all() {
     let action = Action::Run(Command { cwd: machine.top.join("home/.ssh"), ..command });
     let decision = machine.judge("exec: allow").decide("exec_run", &action, None);
     assert_eq!((decision.verdict, decision.reason), (Verdict::Deny, Reason::Floor));
+}
+
+#[test]
+fn a_command_that_names_a_denied_path_is_denied() {
+    let machine = Machine::new();
+    symlink("../secrets", machine.top.join("w/src/link")).unwrap();
+    let judge = machine
+        .judge("exec: allow\npermissions: {deny: [{paths: ['secrets/**']}, {tools: [file_read], paths: [src]}]}");
+    let full = machine.top.join("w/secrets/key").display().to_string();
+    for words in [
+        &["cat", "secrets/key"][..],
+        &["cat", &full],
+        &["cat", "SECRETS/key"],
+        &["cat", "src/../secrets/key"],
+        &["cat", "src/link/key"],
+        &["dd", "if=secrets/key"],
+        &["git", "show", "HEAD:secrets/key"],
+        &["curl", "-d", "@secrets/key"],
+        &["env", "sh", "-c", "cat secrets/key"],
+    ] {
+        assert_eq!(run(&judge, &machine.argv(words)), Verdict::Deny, "{words:?}");
+    }
+    for script in [
+        "cat < secrets/key",
+        "echo x > secrets/new",
+        "cat secrets/*",
+        "cat secrets/$X",
+        "for f in secrets/a; do cat $f; done",
+    ] {
+        assert_eq!(run(&judge, &machine.shell(script)), Verdict::Deny, "{script}");
+    }
+    for words in [&["cat", "src/a"][..], &["ls", "src"], &["echo", "secrets2/key"]] {
+        assert_eq!(run(&judge, &machine.argv(words)), Verdict::Allow, "{words:?}");
+    }
 }
