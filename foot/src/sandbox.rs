@@ -3,6 +3,8 @@
 //! A thread restricts itself, for good, and everything it starts inherits that. Only what is granted can be opened; a path
 //! is judged by where it leads, so links lead nowhere new. What a path is called, and whether it is there, stays visible.
 
+#[cfg(target_os = "linux")]
+mod capabilities;
 mod grant;
 #[cfg(target_os = "linux")]
 mod landlock;
@@ -46,7 +48,7 @@ pub(crate) fn restrict_this_thread(roots: &[PathBuf], write: bool) -> Result<Con
 }
 
 /// Restricts the calling thread, and the command that it starts, to what is granted; other processes, and the sockets that
-/// they listen on, are out of reach where the kernel knows how.
+/// they listen on, are out of reach where the kernel knows how. Of root's powers only those over files go through.
 ///
 /// # Errors
 /// As [`restrict_this_thread`].
@@ -64,6 +66,9 @@ pub(crate) fn probe() -> Result<Confined, SandboxError> {
 
 #[cfg(target_os = "linux")]
 fn apply(grants: &[Grant], scoped: bool) -> Result<Confined, SandboxError> {
+    if scoped {
+        capabilities::renounce().map_err(|error| SandboxError::Refused(error.to_string()))?;
+    }
     landlock::apply(grants, scoped)
 }
 

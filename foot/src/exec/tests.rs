@@ -1,5 +1,6 @@
 //! Commands as real processes, in launchers that are this test program.
 
+mod confined;
 mod jobs;
 mod running;
 
