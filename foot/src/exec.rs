@@ -3,6 +3,7 @@
 //! Each command has a launcher of its own ([`crate::launcher`]), so that nothing of it is left when it ends, when its time
 //! is up, when its call is cancelled, and when the foot is killed.
 
+mod command_tool;
 mod environment;
 mod input;
 mod job;
@@ -13,6 +14,7 @@ mod process;
 mod reach;
 mod report;
 mod settings;
+mod template;
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -20,6 +22,8 @@ use std::time::Duration;
 
 use footbridge_shared::{ErrorCode, Outcome};
 
+pub(crate) use command_tool::Checked;
+pub use command_tool::{CommandInput, CommandTool, InputType};
 pub(crate) use environment::{Inherited, check as check_environment, word as check_word};
 pub(crate) use input::write_input;
 pub(crate) use jobs::{Input, Jobs};
@@ -133,6 +137,11 @@ impl Executor {
     /// The commands that were started.
     pub(crate) fn jobs(&self) -> &Arc<Jobs> {
         &self.jobs
+    }
+
+    /// Commands that the owner made tools of.
+    pub(crate) fn commands(&self) -> Vec<CommandTool> {
+        self.settings.commands.clone()
     }
 
     /// Which paths are served.

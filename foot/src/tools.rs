@@ -2,6 +2,7 @@
 
 pub(crate) mod arguments;
 mod blocking;
+mod command;
 pub(crate) mod context;
 mod digest;
 mod exec_entry;
@@ -115,14 +116,22 @@ pub(crate) fn file_tools(permissions: &Arc<Permissions>) -> Vec<Arc<dyn Tool>> {
     tools
 }
 
-/// The tools that run commands and look after them.
+/// The tools that run commands and look after them, and those that the owner made of commands.
 pub(crate) fn exec_tools(executor: &Arc<Executor>) -> Vec<Arc<dyn Tool>> {
-    let executor = || executor.clone();
-    vec![
+    let of = executor;
+    let executor = || of.clone();
+    let mut tools: Vec<Arc<dyn Tool>> = vec![
         Arc::new(exec_run::ExecRun { executor: executor() }),
         Arc::new(exec_status::ExecStatus { executor: executor() }),
         Arc::new(exec_tail::ExecTail { executor: executor() }),
         Arc::new(exec_input::ExecInput { executor: executor() }),
         Arc::new(exec_kill::ExecKill { executor: executor() }),
-    ]
+    ];
+    for command in of.commands() {
+        match command.check() {
+            Ok(checked) => tools.push(Arc::new(command::ConfiguredCommand { executor: executor(), checked })),
+            Err(reason) => tracing::warn!(reason, "a tool is not offered"),
+        }
+    }
+    tools
 }

@@ -2,6 +2,7 @@
 
 use std::path::PathBuf;
 
+use super::command_tool::CommandTool;
 use super::jobs::DEFAULT_MAX_JOBS;
 
 /// Whether the kernel keeps commands within the roots.
@@ -26,6 +27,8 @@ pub struct ExecSettings {
     pub extra_write: Vec<PathBuf>,
     /// How many run at once.
     pub max_jobs: usize,
+    /// Commands that are tools of their own.
+    pub commands: Vec<CommandTool>,
 }
 
 impl Default for ExecSettings {
@@ -35,6 +38,7 @@ impl Default for ExecSettings {
             extra_read: Vec::new(),
             extra_write: Vec::new(),
             max_jobs: DEFAULT_MAX_JOBS,
+            commands: Vec::new(),
         }
     }
 }

@@ -30,7 +30,7 @@ async fn what_cannot_be_run_says_why_and_did_not_run() {
         (json!({"argv": ["a\0b"]}), ErrorCode::InvalidArguments),
         (json!({"argv": ["true"], "command": "true"}), ErrorCode::InvalidArguments),
         (json!({}), ErrorCode::InvalidArguments),
-        (json!({"argv": ["true"], "env": {"LD_PRELOAD": "/x"}}), ErrorCode::InvalidArguments),
+        (json!({"argv": ["true"], "env": {"FOOTBRIDGE_JOB": "x"}}), ErrorCode::InvalidArguments),
         (json!({"argv": ["true"], "cwd": "none"}), ErrorCode::NotFound),
         (json!({"argv": ["true"], "cwd": "data"}), ErrorCode::NotAFile),
         (json!({"argv": ["true"], "cwd": "/"}), ErrorCode::PathDenied),
