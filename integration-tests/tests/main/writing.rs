@@ -1,6 +1,9 @@
 //! Files of a foot are changed through the hub, and documents move there and back.
 
+use std::sync::atomic::{AtomicUsize, Ordering};
+
 use integration_tests::api::Api;
+use integration_tests::eventually::eventually;
 use integration_tests::foot::TestFoot;
 use integration_tests::hub::TestHub;
 use serde_json::{Value, json};
@@ -135,6 +138,41 @@ async fn what_may_not_move_does_not() -> TestResult {
     assert_eq!(theirs.code(), "not_found");
     assert_eq!(theirs.text.replace("laptop", "castle"), nobodys.text);
     assert!(!folder.path().join("b").exists());
+    Ok(())
+}
+
+#[tokio::test]
+async fn a_foot_that_is_killed_while_it_writes_leaves_whole_files() -> TestResult {
+    const FILES: usize = 8;
+    const WRITES_BEFORE: usize = 40;
+    let hub = TestHub::start().await?;
+    let folder = tempfile::tempdir()?;
+    let mut foot = TestFoot::start(&hub, "ann", "laptop", folder.path(), &WRITES).await?;
+    let api = hub.api()?.with_token(&hub.token("ann", &["engine", "viewer"]).await?);
+    let contents = ["a".repeat(20_000), "b".repeat(30_000)];
+    let written = AtomicUsize::new(0);
+    let rewrite = async |file: usize| -> TestResult<()> {
+        for content in contents.iter().cycle() {
+            answer(&api, "file_write", json!({"path": format!("{file}.txt"), "content": content})).await?;
+            written.fetch_add(1, Ordering::Relaxed);
+        }
+        Ok(())
+    };
+    let kill = async {
+        eventually("the files are written again and again", || async {
+            Ok((written.load(Ordering::Relaxed) >= WRITES_BEFORE).then_some(()))
+        })
+        .await?;
+        foot.process.kill()
+    };
+    tokio::select! {
+        ended = futures::future::try_join_all((0..FILES).map(rewrite)) => return Err(format!("too early: {ended:?}").into()),
+        killed = kill => killed?,
+    }
+    for file in 0..FILES {
+        let found = std::fs::read_to_string(folder.path().join(format!("{file}.txt")))?;
+        assert!(contents.contains(&found), "{file}.txt has {} bytes", found.len());
+    }
     Ok(())
 }
 
