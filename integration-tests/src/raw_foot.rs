@@ -134,6 +134,14 @@ impl RawFoot {
         Ok(self.socket.send(Message::text(text)).await?)
     }
 
+    /// Sends any bytes as one binary frame.
+    ///
+    /// # Errors
+    /// When the socket is closed.
+    pub async fn send_binary(&mut self, frame: Vec<u8>) -> Result<()> {
+        Ok(self.socket.send(Message::binary(frame)).await?)
+    }
+
     /// The next frame that is no heartbeat, as JSON; a close becomes `{"type": "close", "code", "reason"}`. Heartbeats are
     /// answered.
     ///

@@ -15,6 +15,7 @@ mod isolation;
 mod keyed;
 mod load;
 mod ownership;
+mod parts;
 mod permissions;
 mod scripts;
 mod specification;
