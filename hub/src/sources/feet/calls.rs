@@ -120,12 +120,19 @@ impl Foot {
     /// The caller is gone, and does not wait for what becomes of the work.
     pub(super) fn forget(&self, call: &CallId) {
         let mut state = self.state.lock();
-        if let Some(pending) = state.pending.remove(call)
-            && !pending.frame.withdraw()
-            && !pending.stopped
-            && state.link == Link::Open
-        {
-            state.outbox.control(cancel(call));
+        let Some(mut pending) = state.pending.remove(call) else { return };
+        if pending.frame.withdraw() {
+            return;
+        }
+        let parts = pending.parts.take();
+        let (keyed, here) = (pending.ctx.keyed.is_some(), state.link == Link::Open);
+        match parts {
+            // The end of a keyed call is wanted, whoever waits for it.
+            Some(parts) if keyed => _ = state.unawaited.insert(call.clone(), parts),
+            // The foot is sending its answer: it can spare itself the rest.
+            Some(_) if here => state.outbox.ack(call.clone()),
+            None if here && !pending.stopped => state.outbox.control(cancel(call)),
+            _ => {}
         }
         drop(state);
     }

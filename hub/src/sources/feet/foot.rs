@@ -19,7 +19,7 @@ use super::config::millis;
 use super::definition::ToolSet;
 use super::frame::Ending;
 use super::outbox::Outbox;
-use super::parts::{FootRoom, HubRoom};
+use super::parts::{FootRoom, HubRoom, Incoming};
 use super::pending::{Lost, Pending, not_started};
 use crate::domain::feet::{FootDetails, FootState};
 use crate::domain::journal::FootTarget;
@@ -114,6 +114,8 @@ pub(super) struct State {
     /// Of the last `tools` of this instance.
     pub(super) revision: Option<u64>,
     pub(super) pending: HashMap<CallId, Pending>,
+    /// What is here of answers in parts that nobody waits for: those of keyed calls are wanted all the same.
+    pub(super) unawaited: HashMap<CallId, Box<Incoming>>,
 }
 
 /// Where a foot is.
@@ -144,6 +146,7 @@ impl Foot {
             inherited: false,
             revision: None,
             pending: HashMap::new(),
+            unawaited: HashMap::new(),
             info,
         };
         let FootInfo { name, id, .. } = &arrival.hello.foot;
@@ -186,6 +189,7 @@ impl Foot {
             state.session = session;
             state.instance = state.info.instance.clone();
             state.revision = None;
+            state.unawaited.clear();
             state.inherited = was_open && !state.tools.is_empty();
             if !state.inherited {
                 state.tools = Arc::default();
@@ -364,6 +368,7 @@ impl State {
     fn give_up(&mut self) -> HashMap<CallId, Pending> {
         self.link = Link::Gone;
         self.tools = Arc::new(BTreeMap::new());
+        self.unawaited.clear();
         std::mem::take(&mut self.pending)
     }
 }

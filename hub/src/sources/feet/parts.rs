@@ -15,7 +15,10 @@ use footbridge_shared::parts::{Assembly, Taken};
 use tokio::sync::watch;
 
 use super::foot::{Foot, State};
-use super::pending::Pending;
+use super::outbox::Outbox;
+
+/// Most answers in parts that nobody waits for and that may come in from one foot at a time. A foot keeps fewer of them.
+const MAX_UNAWAITED: usize = 1024;
 
 /// Room for unfinished messages of all feet.
 #[derive(Debug)]
@@ -133,20 +136,31 @@ impl Incoming {
 }
 
 impl Foot {
-    /// Takes a part of the answer to a call. `None`: nobody waits for it.
+    /// Takes a part of the answer to a call. `None`: it is the middle of one that nobody waits for.
     pub(super) fn part(&self, epoch: u64, call: &CallId, part: &Part<'_>) -> Option<Taken> {
         let mut state = self.state.lock();
         if state.epoch != epoch {
             return None;
         }
         let oldest = state.oldest_parts();
-        let pending = state.pending.get_mut(call)?;
-        let incoming = pending.parts.get_or_insert_with(|| Box::new(Incoming::new(&self.parts)));
+        let State { pending, unawaited, .. } = &mut *state;
+        let begin = || Box::new(Incoming::new(&self.parts));
+        let incoming = match pending.get_mut(call) {
+            Some(pending) => pending.parts.get_or_insert_with(|| unawaited.remove(call).unwrap_or_else(begin)),
+            // Of a call with a key, perhaps: who keeps its end can say when it is whole.
+            None if part.seq == 0 && unawaited.len() < MAX_UNAWAITED => {
+                unawaited.entry(call.clone()).or_insert_with(begin)
+            }
+            None => unawaited.get_mut(call)?,
+        };
         let Incoming { assembly, share, number } = &mut **incoming;
         let is_oldest = oldest.is_none_or(|oldest| oldest >= *number);
         let taken = assembly.take(part, MAX_MESSAGE_BYTES, |bytes| share.grow(bytes, is_oldest));
         if matches!(taken, Taken::Whole(_) | Taken::TooLong) {
-            pending.parts = None;
+            unawaited.remove(call);
+            if let Some(pending) = pending.get_mut(call) {
+                pending.parts = None;
+            }
         }
         Some(taken)
     }
@@ -158,12 +172,8 @@ impl Foot {
             return (Vec::new(), false);
         }
         let oldest = state.oldest_parts();
-        let mut held: Vec<(&CallId, &mut Incoming)> = state
-            .pending
-            .iter_mut()
-            .filter_map(|(call, Pending { parts, .. })| Some((call, &mut **parts.as_mut()?)))
-            .filter(|(_, incoming)| incoming.assembly.is_held())
-            .collect();
+        let mut held: Vec<(&CallId, &mut Incoming)> =
+            state.parts().1.filter(|(_, incoming)| incoming.assembly.is_held()).collect();
         held.sort_by_key(|(_, incoming)| incoming.number);
         let (mut wanted, mut waits) = (Vec::new(), false);
         for (call, Incoming { assembly, share, number }) in held {
@@ -180,15 +190,25 @@ impl Foot {
 impl State {
     /// The session goes on over a new connection: asks for the rest of every answer that is here in part.
     pub(super) fn ask_for_rest(&mut self) {
-        for (call, Pending { parts, .. }) in &mut self.pending {
-            if let Some(seq) = parts.as_mut().and_then(|incoming| incoming.assembly.rejoin()) {
-                self.outbox.control(PartsFrom { call: call.clone(), seq });
+        let (outbox, parts) = self.parts();
+        for (call, incoming) in parts {
+            if let Some(seq) = incoming.assembly.rejoin() {
+                outbox.control(PartsFrom { call: call.clone(), seq });
             }
         }
     }
 
+    /// All answers that are here in part, and where to ask for more of them.
+    fn parts(&mut self) -> (&Outbox, impl Iterator<Item = (&CallId, &mut Incoming)>) {
+        let awaited =
+            self.pending.iter_mut().filter_map(|(call, pending)| Some((call, &mut **pending.parts.as_mut()?)));
+        let unawaited = self.unawaited.iter_mut().map(|(call, incoming)| (call, &mut **incoming));
+        (&self.outbox, awaited.chain(unawaited))
+    }
+
     /// The number of the answer that has been coming in for longest.
     fn oldest_parts(&self) -> Option<u64> {
-        self.pending.values().filter_map(|pending| Some(pending.parts.as_ref()?.number)).min()
+        let awaited = self.pending.values().filter_map(|pending| pending.parts.as_ref());
+        awaited.chain(self.unawaited.values()).map(|incoming| incoming.number).min()
     }
 }

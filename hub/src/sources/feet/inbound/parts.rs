@@ -22,8 +22,6 @@ const TOOLS: &[u8] = br#"{"type":"tools""#;
 pub(in crate::sources::feet) struct PartsOfConnection {
     /// A `tools` message that is coming in. A foot sends one after the other.
     tools: Option<(PartsId, Assembly)>,
-    /// Whose parts were dropped last because nobody waits for them.
-    unknown: Option<PartsId>,
     /// Some answers wait for room.
     held: bool,
     /// The foot has said something but `partsFrom`.
@@ -66,13 +64,14 @@ pub(super) fn part(
     let part = Part::decode(frame).map_err(|error| error.to_string())?;
     let call = CallId::from_bytes(part.id);
     outbox.owe(part.id, frame.len());
-    let Some(taken) = seat.foot.part(seat.epoch, &call, &part) else {
-        let next = offer(outbox, patience, &part).unwrap_or_else(|| {
-            unknown(core, seat, outbox, patience, call);
-            Ok(Next::Goes)
-        });
+    if let Some(next) = offer(outbox, patience, &part) {
         outbox.repay();
         return next;
+    }
+    let Some(taken) = seat.foot.part(seat.epoch, &call, &part) else {
+        core.totals.unknown_part();
+        outbox.repay();
+        return Ok(Next::Goes);
     };
     // What is wanted, or held, is said before bytes are returned: a message that is returned whole is forgotten.
     match taken {
@@ -83,8 +82,10 @@ pub(super) fn part(
             outbox.repay_now(part.id, true);
         }
         Taken::TooLong => {
+            outbox.repay_now(part.id, false);
             let message = format!("the result is larger than {MAX_MESSAGE_BYTES} bytes");
-            fail(core, seat, outbox, patience, call, ErrorCode::ResultTooLarge, Outcome::Completed, message);
+            let failure = Failure::new(ErrorCode::ResultTooLarge, Outcome::Completed, message);
+            return Ok(ended(core, seat, outbox, patience, call, Err(failure)));
         }
         Taken::Whole(text) => {
             outbox.repay_now(part.id, false);
@@ -130,8 +131,9 @@ fn answer(
         },
         Err(error) => error.to_string(),
     };
-    let message = "the foot's answer cannot be read".to_owned();
-    fail(core, seat, outbox, patience, call, ErrorCode::BadFrame, Outcome::Unknown, message);
+    let failure = Failure::new(ErrorCode::BadFrame, Outcome::Unknown, "the foot's answer cannot be read");
+    // If nobody waits for it, nobody needs to know.
+    ended(core, seat, outbox, patience, call, Err(failure));
     Err(problem)
 }
 
@@ -167,31 +169,4 @@ fn offer(outbox: &Outbox, patience: &mut Patience, part: &Part<'_>) -> Option<Re
         }
         Taken::Kept | Taken::Dropped | Taken::NoRoom => Some(Ok(Next::Goes)),
     }
-}
-
-/// Parts that nobody waits for. Their message is acknowledged at the first of them, so that the foot spares itself the
-/// others.
-fn unknown(core: &Core, seat: &Seat, outbox: &Outbox, patience: &mut Patience, call: CallId) {
-    core.totals.unknown_part();
-    let id = call.to_bytes();
-    if patience.parts.unknown != id {
-        patience.parts.unknown = id;
-        ended(core, seat, outbox, patience, call, false);
-    }
-}
-
-/// Ends a call whose answer is of no use.
-#[expect(clippy::too_many_arguments, reason = "the connection's four, and what the failure says")]
-fn fail(
-    core: &Core,
-    seat: &Seat,
-    outbox: &Outbox,
-    patience: &mut Patience,
-    call: CallId,
-    code: ErrorCode,
-    outcome: Outcome,
-    message: String,
-) {
-    let awaited = seat.foot.settle(seat.epoch, &call, || Err(Failure::new(code, outcome, message)));
-    ended(core, seat, outbox, patience, call, awaited);
 }

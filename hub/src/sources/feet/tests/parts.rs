@@ -180,20 +180,47 @@ async fn a_result_that_grows_too_long_fails_alone() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn parts_that_nobody_waits_for_cost_nothing_and_are_acknowledged_once() {
+async fn parts_from_the_middle_of_nothing_cost_nothing() {
     let (hub, mut foot) = stage().await;
-    let message = vec![b'x'; 40 * DATA];
-    for (n, part) in frames([9; 16], &message).into_iter().enumerate() {
-        foot.say_frame(part).await;
-        // Both return what came.
-        if n == 0 {
-            assert_eq!(hear!(foot, Ack).call, CallId::from_bytes([9; 16]));
-        } else {
-            assert_eq!(hear!(foot, Credit).bytes, PART_FRAME_BYTES as u64);
-        }
+    let data = vec![b'x'; DATA];
+    for n in 0..40 {
+        foot.say_frame(frame([n % 3; 16], 1 + u32::from(n), n % 5 == 0, &data)).await;
+        assert_eq!(hear!(foot, Credit).bytes, PART_FRAME_BYTES as u64);
     }
     let metrics = hub.registry.metrics();
-    assert_eq!((metrics.unknown_parts, metrics.orphan_results, metrics.bad_frames), (40, 1, 0));
+    assert_eq!((metrics.unknown_parts, metrics.orphan_results, metrics.bad_frames), (40, 0, 0));
+    assert_eq!(hub.registry.core.node.parts.used(), 0);
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_answer_that_nobody_waits_for_is_kept_if_its_call_had_a_key() {
+    let (hub, mut foot) = stage().await;
+    let (call, asked) = asked(&hub, &mut foot).await;
+    let long = text(4 * DATA);
+    for (id, kept) in [([8; 16], false), ([9; 16], true)] {
+        let known = Call { call: CallId::from_bytes(id), ..asked.clone() };
+        if kept {
+            hub.late.wants.lock().insert(known.call.clone(), true);
+        }
+        let parts = frames(id, &result(&known, &long));
+        let (first, rest) = parts.split_at(2);
+        for part in first {
+            foot.say_frame(part.clone()).await;
+            hear!(foot, Credit);
+        }
+        // It outlives the connection as others do.
+        foot = foot.resume(&hub, "ada", &[(&asked, InFlightState::Running)]).await.0;
+        assert_eq!(hear!(foot, PartsFrom).seq, 2);
+        for part in rest {
+            foot.say_frame(part.clone()).await;
+            hear!(foot, Credit);
+        }
+        assert_eq!(hear!(foot, Ack).call, known.call);
+        assert_eq!(hub.late.kept.lock().pop(), kept.then(|| (known.call, long.clone())));
+    }
+    assert_eq!(hub.registry.metrics().orphan_results, 2);
+    assert_eq!(hub.registry.core.node.parts.used(), 0);
+    drop(call);
 }
 
 #[tokio::test(start_paused = true)]
@@ -296,6 +323,17 @@ async fn what_is_here_of_a_result_goes_with_its_call() {
     hub.settles(|_| room.used() == PARTS_STEP_BYTES).await;
     drop(call);
     hub.settles(|_| room.used() == 0).await;
+    // The foot can spare itself the rest. What was on its way already is dropped.
+    while let Heard::Message(message) = foot.hear().await {
+        if let HubToFoot::Ack(ack) = message {
+            assert_eq!(ack.call, asked.call);
+            break;
+        }
+    }
+    foot.say_parts(parts[2..].to_vec()).await;
+    foot.say(Ping { sent_ms: 1 }).await;
+    hub.settles(|_| hub.registry.metrics().unknown_parts == 3).await;
+    assert_eq!(room.used(), 0);
 }
 
 #[tokio::test(start_paused = true)]
