@@ -17,8 +17,11 @@ use super::input;
 use super::interrupt::Interrupts;
 use super::out::{Format, Out, remark};
 use super::session::{ScopeArgs, Session};
-use super::tools::detail;
-use crate::api::calls::{InvokeReply, InvokeRequest};
+use super::tools::{Filter, detail, list};
+use crate::api::calls::{InvokeReply, InvokeRequest, SkippedEvent};
+use crate::api::problem::Problem;
+use crate::domain::key::{IdempotencyKey, KeyError};
+use crate::yaml::did_you_mean;
 
 mod content;
 mod progress;
@@ -37,7 +40,10 @@ else it is JSON (10, true, {\"a\": 1}); for a list, each `key=value` adds one it
 if it can be, and a text if not. `key:=json` is JSON in any case. `--json` gives all arguments at once.
 
 The tool's text goes to standard output; progress, partial output and failures go to standard error. `--output json` \
-writes the whole reply instead. Ctrl-C cancels the call and waits for its end; a second one does not wait.";
+writes the whole reply instead. Ctrl-C cancels the call and waits for its end; a second one does not wait.
+
+With `--key` the call happens at most once in 24 hours, however often the command is repeated: a repetition joins the call \
+or gets its result. Such a call goes on without this command, which takes it up again when the hub comes back.";
 
 /// What stands below it.
 pub(super) const EXAMPLES: &str = "\
@@ -46,7 +52,8 @@ Examples:
   footbridge call file_grep pattern=TODO pathGlob='*.rs'
   footbridge call create_issue title='It leaks' labels=bug labels=urgent
   footbridge call report --json '{\"from\": \"2026-01-01\"}'
-  footbridge call report --json @arguments.json -o json | jq .structured";
+  footbridge call report --json @arguments.json -o json | jq .structured
+  footbridge call create_issue title='It leaks' --key issue-2026-11-30";
 
 #[derive(Debug, Args)]
 pub(super) struct CallArgs {
@@ -61,8 +68,15 @@ pub(super) struct CallArgs {
     /// Give up after so long without a sign of life; only shortens the tool's own limit
     #[arg(long, value_name = "MS", value_parser = clap::value_parser!(u64).range(1..))]
     timeout_ms: Option<u64>,
+    /// Let this call happen at most once: the same for each try of it, another one for each call that you mean
+    #[arg(long, value_name = "KEY", value_parser = key)]
+    key: Option<String>,
     #[command(flatten)]
     scope: ScopeArgs,
+}
+
+fn key(text: &str) -> Result<String, KeyError> {
+    IdempotencyKey::parse(text).map(|_| text.to_owned())
 }
 
 pub(super) async fn run(args: CallArgs, session: &mut Session) -> Result<Exit, CliError> {
@@ -79,8 +93,14 @@ pub(super) async fn run(args: CallArgs, session: &mut Session) -> Result<Exit, C
     };
     let mut interrupts = Interrupts::listen()?;
     let invocation = tokio::select! {
-        invocation = client.invoke(&args.name, &request) => invocation?,
+        invocation = client.invoke(&args.name, &request, args.key.as_deref()) => invocation,
         () = interrupts.next() => return Err(CliError::Interrupted),
+    };
+    let invocation = match invocation {
+        Err(CliError::Problem(problem)) if problem.code == ErrorCode::UnknownTool => {
+            return Err(CliError::Problem(guessed(&client, &args.name, problem).await));
+        }
+        invocation => invocation?,
     };
     let live = Live::new(&args.name, session.out.format());
     let Followed { reply, cancelled } = follow(&client, invocation, interrupts, live).await?;
@@ -106,6 +126,17 @@ async fn typed(client: &Client, tool: &str, words: &[Word]) -> Result<Raw, CliEr
         }
         error => refused(error),
     })
+}
+
+/// The problem of a name that is no tool, with the tool that was probably meant.
+async fn guessed(client: &Client, name: &str, mut problem: Box<Problem>) -> Box<Problem> {
+    // Without a listing (the token may not read it) the hub's own hint is good enough.
+    if let Ok(page) = list(client, &Filter::default()).await
+        && let Some(meant) = did_you_mean(name, page.tools.iter().map(|tool| tool.name.as_str()))
+    {
+        problem.hint = Some(format!("did you mean `{meant}`?"));
+    }
+    problem
 }
 
 fn refused(error: ArgumentError) -> CliError {
@@ -141,6 +172,8 @@ async fn follow(
             update = invocation.next() => match update {
                 Ok(Update::Progress(progress)) => live.progress(&progress),
                 Ok(Update::Output(output)) => live.output(&output),
+                Ok(Update::Skipped(SkippedEvent { events })) => live.say(&format!("[… {events} events are left out …]")),
+                Ok(Update::Broken) => live.say("the connection broke; the call goes on, and is looked for"),
                 Ok(Update::Ended(reply)) => return Ok(Followed { reply: *reply, cancelled: patience.is_some() }),
                 Err(CliError::Problem(problem)) if patience.is_some() && problem.code == ErrorCode::Cancelled => {
                     return Err(CliError::Interrupted);

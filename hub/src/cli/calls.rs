@@ -6,13 +6,16 @@ use clap::{Args, Subcommand};
 use comfy_table::Table;
 
 use super::call::ended;
-use super::client::At;
+use super::client::{At, Client};
 use super::error::CliError;
 use super::exit::Exit;
 use super::out::Format;
 use super::session::{JsonFlag, ScopeArgs, Session};
 use super::table::{cell, elapsed, optional, table};
 use crate::api::calls::{CallList, CallState, CallSummary, CallView};
+
+/// Longest wait that a hub grants one request, in milliseconds.
+const LONG_WAIT_MS: u64 = 60_000;
 
 #[derive(Debug, Args)]
 pub(super) struct CallsArgs {
@@ -35,6 +38,9 @@ enum CallsCommand {
         /// Wait so long for its end
         #[arg(long, value_name = "MS")]
         wait_ms: Option<u64>,
+        /// Wait for its end, however long that takes
+        #[arg(long, conflicts_with = "wait_ms")]
+        wait: bool,
     },
     /// Ask for the end of a call
     Cancel {
@@ -52,9 +58,11 @@ pub(super) async fn run(args: CallsArgs, session: &mut Session) -> Result<Exit, 
             let list: CallList = client.get(At::Scope(&["calls"]))?.json().await?;
             session.out.show_table(&list, "no calls", |list| calls_table(&list.calls))?;
         }
-        CallsCommand::Get { id, wait_ms } => {
-            let request = client.get(At::Scope(&["calls", &id]))?.query("waitMs", wait_ms);
-            let view: CallView = request.waits(Duration::from_millis(wait_ms.unwrap_or(0))).json().await?;
+        CallsCommand::Get { id, wait_ms, wait } => {
+            let mut view = get(&client, &id, wait_ms.or(wait.then_some(LONG_WAIT_MS))).await?;
+            while wait && view.summary.state == CallState::Running {
+                view = get(&client, &id, Some(LONG_WAIT_MS)).await?;
+            }
             show(&view, session)?;
         }
         CallsCommand::Cancel { id } => {
@@ -63,6 +71,11 @@ pub(super) async fn run(args: CallsArgs, session: &mut Session) -> Result<Exit, 
         }
     }
     Ok(Exit::Done)
+}
+
+async fn get(client: &Client, id: &str, wait_ms: Option<u64>) -> Result<CallView, CliError> {
+    let request = client.get(At::Scope(&["calls", id]))?.query("waitMs", wait_ms);
+    request.waits(Duration::from_millis(wait_ms.unwrap_or(0))).json().await
 }
 
 /// One call: for people a line of the listing, and below it the result as the call itself would have shown it.

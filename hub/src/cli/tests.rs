@@ -32,6 +32,8 @@ fn what_people_write_is_understood() {
         "feet release site",
         "calls --json",
         "calls get abc --wait-ms 5000",
+        "calls get abc --wait",
+        "call report --key order-17",
         "calls cancel abc",
         "token create --subject ci --role viewer,engine --project main --project beta --expires 30d",
         "token create --role foot --json",

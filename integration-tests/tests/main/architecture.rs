@@ -37,7 +37,7 @@ const MAY_IMPORT: &[(&str, &[&str])] = &[
             "sources::configured",
         ],
     ),
-    ("cli", &["domain", "api", "config", "clock", "app", "access", "store", "lifecycle"]),
+    ("cli", &["domain", "api", "yaml", "config", "clock", "app", "access", "store", "lifecycle"]),
     (
         "app",
         &[

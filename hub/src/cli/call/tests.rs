@@ -18,7 +18,11 @@ fn request() -> InvokeRequest {
 }
 
 async fn followed(client: &Client, interrupts: Interrupts) -> Result<Followed, CliError> {
-    let invocation = client.invoke("slow", &request()).await?;
+    followed_with(client, None, interrupts).await
+}
+
+async fn followed_with(client: &Client, key: Option<&str>, interrupts: Interrupts) -> Result<Followed, CliError> {
+    let invocation = client.invoke("slow", &request(), key).await?;
     follow(client, invocation, interrupts, Live::new("slow", Format::Json)).await
 }
 
@@ -87,7 +91,7 @@ async fn a_call_is_followed_to_its_result() {
         call.say(DONE);
         call.close()
     });
-    let mut invocation = hub.client.invoke("slow", &request()).await.unwrap();
+    let mut invocation = hub.client.invoke("slow", &request(), None).await.unwrap();
     assert_eq!(invocation.id.as_deref(), Some("call-1"));
     assert!(matches!(invocation.next().await.unwrap(), Update::Progress(p) if p.total == Some(2.0)));
     assert!(matches!(invocation.next().await.unwrap(), Update::Output(o) if o.data == "x" && o.skipped_bytes == 0));
@@ -151,6 +155,61 @@ async fn a_broken_stream_leaves_the_fate_unknown_and_says_where_to_look() {
     let error = followed(&hub.client, never()).await.map(|_| ()).unwrap_err();
     let told = error.told(Format::Text);
     assert!(told.contains("unknown") && told.contains("footbridge calls get call-1"), "{told}");
+    hub.ended();
+}
+
+#[tokio::test]
+async fn a_keyed_call_is_taken_up_again_behind_what_was_seen() {
+    let hub = ScriptedHub::start(|next| {
+        let mut call = next();
+        assert!(call.request.contains("idempotency-key: k\r\n"), "{}", call.request);
+        call.begin_events();
+        call.say("id: 4\nevent: progress\ndata: {\"progress\":1}\n\nid: 5\nevent: pro");
+        call.close();
+        // A proxy says that the hub is not back yet.
+        next().answer("502 Bad Gateway", "content-type: text/html\r\n", "<h1>soon</h1>");
+        let mut again = next();
+        again.begin_events();
+        again.say(DONE);
+        again.close()
+    });
+    let Followed { reply, .. } = followed_with(&hub.client, Some("k"), never()).await.unwrap();
+    assert!(!reply.is_error);
+    let asked = hub.ended();
+    assert!(asked.starts_with("GET /v1/local/main/calls/call-1 "), "{asked}");
+    assert!(asked.contains("last-event-id: 4\r\n"), "half an event was not seen: {asked}");
+}
+
+#[tokio::test]
+async fn a_keyed_call_that_the_hub_does_not_know_any_more_is_not_looked_for() {
+    let hub = ScriptedHub::start(|next| {
+        let mut call = next();
+        call.begin_events();
+        call.close();
+        let problem = r#"{"type":"t","title":"t","status":404,"code":"not_found","detail":"no such call"}"#;
+        next().answer("404 Not Found", "content-type: application/problem+json\r\n", problem)
+    });
+    let error = followed_with(&hub.client, Some("k"), never()).await.map(|_| ()).unwrap_err();
+    assert_eq!(error.to_string(), "no such call");
+    hub.ended();
+}
+
+#[tokio::test]
+async fn a_name_that_is_no_tool_is_answered_with_the_one_that_was_probably_meant() {
+    let list = json!({ "tools": [{ "name": "file_read", "source": "client", "state": "active", "description": "", "labels": [],
+        "primary": false }] });
+    let hub = ScriptedHub::start(move |next| {
+        next().answer("200 OK", "content-type: application/json\r\n", &list.to_string());
+        next().answer("200 OK", "content-type: application/json\r\n", &list.to_string())
+    });
+    let problem: Problem =
+        serde_json::from_value(json!({ "type": "t", "title": "t", "status": 404, "code": "unknown_tool",
+        "detail": "no", "hint": "list them" }))
+        .unwrap();
+    let close = guessed(&hub.client, "file_raed", Box::new(problem.clone())).await;
+    assert_eq!(close.hint.as_deref(), Some("did you mean `file_read`?"));
+    let far = guessed(&hub.client, "xyz", Box::new(problem)).await;
+    assert_eq!(far.hint.as_deref(), Some("list them"));
     hub.ended();
 }
 

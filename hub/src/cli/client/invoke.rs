@@ -1,20 +1,30 @@
-//! A call that is followed: what it says while it runs, and how it ends.
+//! A call that is followed: what it says while it runs, and how it ends. One with a key is taken up again when the
+//! connection breaks: it goes on without it.
 
 use std::collections::VecDeque;
+use std::pin::Pin;
+use std::time::Duration;
 
 use reqwest::Response;
 use reqwest::header::CONTENT_TYPE;
 use serde::de::DeserializeOwned;
+use tokio::time::Instant;
 
 use super::request::{header, unreachable};
 use super::sse::{Decoder, Event};
 use super::{At, Client};
-use crate::api::CALL_HEADER;
-use crate::api::calls::{CallView, InvokeReply, InvokeRequest, OutputEvent, ProgressEvent};
+use crate::api::calls::{CallView, InvokeReply, InvokeRequest, OutputEvent, ProgressEvent, SkippedEvent};
 use crate::api::problem::Problem;
+use crate::api::{CALL_HEADER, IDEMPOTENCY_KEY_HEADER};
 use crate::cli::error::CliError;
 
 const EVENT_STREAM: &str = "text/event-stream";
+/// How long a hub may be away before a call is given up that it would still know.
+const HUB_PATIENCE: Duration = Duration::from_secs(60);
+/// Time before the first try to take a call up again; each one that fails doubles it.
+const FIRST_PAUSE: Duration = Duration::from_millis(200);
+/// Longest time between two tries.
+const LONGEST_PAUSE: Duration = Duration::from_secs(2);
 
 /// Something a call said.
 #[derive(Debug)]
@@ -23,12 +33,15 @@ pub enum Update {
     Progress(ProgressEvent),
     /// Partial output.
     Output(OutputEvent),
+    /// What it said is not kept any more.
+    Skipped(SkippedEvent),
+    /// The connection broke, and is made anew.
+    Broken,
     /// Its end.
     Ended(Box<InvokeReply>),
 }
 
 /// A call under way.
-#[derive(Debug)]
 pub struct Invocation {
     /// Its id, by which it can be cancelled.
     pub id: Option<String>,
@@ -38,25 +51,85 @@ pub struct Invocation {
     /// A hub that does not stream answers with the result alone.
     whole: Option<Vec<u8>>,
     updates: VecDeque<Update>,
+    /// Present for a call with a key.
+    again: Option<Again>,
+}
+
+impl std::fmt::Debug for Invocation {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Invocation").field("id", &self.id).field("hub", &self.hub).finish_non_exhaustive()
+    }
+}
+
+/// How a call is taken up again.
+struct Again {
+    client: Client,
+    call: String,
+    /// The id of the last event that came.
+    seen: Option<String>,
+    /// Present while there is no connection.
+    attempt: Option<Attempt>,
+    pause: Duration,
+    /// Since when nothing has come from a hub; `None`: it is there.
+    away_since: Option<Instant>,
+}
+
+type Attempt = Pin<Box<dyn Future<Output = Result<Response, CliError>> + Send>>;
+
+impl Again {
+    fn new(client: Client, call: String) -> Self {
+        Self { client, call, seen: None, attempt: None, pause: FIRST_PAUSE, away_since: None }
+    }
+
+    /// Begins the next try.
+    fn begin(&mut self) {
+        let (client, call, seen, pause) = (self.client.clone(), self.call.clone(), self.seen.clone(), self.pause);
+        self.away_since.get_or_insert_with(Instant::now);
+        self.pause = (2 * pause).min(LONGEST_PAUSE);
+        self.attempt = Some(Box::pin(async move {
+            tokio::time::sleep(pause).await;
+            client.follow(&call, seen.as_deref()).await
+        }));
+    }
+
+    /// Whether a hub that is away may still come back in time.
+    fn may_return(&self) -> bool {
+        self.away_since.is_none_or(|since| since.elapsed() < HUB_PATIENCE)
+    }
+
+    /// Something came.
+    fn heard(&mut self, id: Option<String>) {
+        self.seen = id.or(self.seen.take());
+        self.pause = FIRST_PAUSE;
+        self.away_since = None;
+    }
 }
 
 impl Client {
-    /// Starts a call. Dropping what comes back ends the connection, and with it the call.
+    /// Starts a call. Dropping what comes back ends the connection, and with it a call without a key.
     ///
     /// # Errors
     /// The hub's problem when the call did not start, or that no hub answers.
-    pub async fn invoke(&self, tool: &str, request: &InvokeRequest) -> Result<Invocation, CliError> {
+    pub async fn invoke(&self, tool: &str, request: &InvokeRequest, key: Option<&str>) -> Result<Invocation, CliError> {
         let request = self.post(At::Scope(&["tools", tool, "invoke"]))?.json_body(request)?;
-        let response = request.send(EVENT_STREAM, None).await?;
+        let response = request.header(IDEMPOTENCY_KEY_HEADER, key).send(EVENT_STREAM, None).await?;
         let streams = header(response.headers(), CONTENT_TYPE.as_str()).is_some_and(|t| t.starts_with(EVENT_STREAM));
+        let id = header(response.headers(), CALL_HEADER).map(str::to_owned);
+        let again = id.clone().filter(|_| key.is_some()).map(|id| Again::new(self.clone(), id));
         Ok(Invocation {
-            id: header(response.headers(), CALL_HEADER).map(str::to_owned),
+            id,
             hub: self.address(),
             response,
             decoder: Decoder::default(),
             whole: (!streams).then(Vec::new),
             updates: VecDeque::new(),
+            again,
         })
+    }
+
+    /// Follows a call from behind an event.
+    async fn follow(&self, call: &str, seen: Option<&str>) -> Result<Response, CliError> {
+        self.get(At::Scope(&["calls", call]))?.header("last-event-id", seen).send(EVENT_STREAM, None).await
     }
 
     /// Asks for the end of a call, and learns how it stands a moment later. It may end otherwise first.
@@ -72,25 +145,64 @@ impl Invocation {
     /// The next thing the call says. Can be dropped and asked again without losing anything.
     ///
     /// # Errors
-    /// The hub's problem, or that the connection broke: the call's fate is unknown then.
+    /// The hub's problem, or that the connection broke: the call's fate is unknown then. One with a key is looked for as long
+    /// as a hub may need to come back.
     pub async fn next(&mut self) -> Result<Update, CliError> {
         loop {
             if let Some(update) = self.updates.pop_front() {
                 return Ok(update);
             }
-            let chunk = self.response.chunk().await.map_err(|error| unreachable(&self.hub, &error))?;
+            if self.take_up_again().await? {
+                continue;
+            }
+            let chunk = match (self.response.chunk().await, &mut self.whole) {
+                (Ok(chunk), whole) if chunk.is_some() || whole.is_some() => chunk,
+                (broken, _) => {
+                    let Some(again) = self.again.as_mut().filter(|again| again.may_return()) else {
+                        return Err(broken.err().map_or_else(|| self.broken(), |error| unreachable(&self.hub, &error)));
+                    };
+                    let first = again.away_since.is_none();
+                    again.begin();
+                    if first {
+                        return Ok(Update::Broken);
+                    }
+                    continue;
+                }
+            };
             match (chunk, &mut self.whole) {
                 (Some(bytes), Some(whole)) => whole.extend_from_slice(&bytes),
-                (None, Some(whole)) => return read(&std::mem::take(whole)).map(|r| Update::Ended(Box::new(r))),
-                (Some(bytes), None) => {
-                    self.decoder.push(&bytes);
-                    while let Some(event) = self.decoder.next().map_err(|error| CliError::Answer(error.to_string()))? {
-                        self.updates.extend(update(&event)?);
-                    }
+                (Some(bytes), None) => self.take(&bytes)?,
+                (None, whole) => {
+                    return read(&whole.take().unwrap_or_default()).map(|reply| Update::Ended(Box::new(reply)));
                 }
-                (None, None) => return Err(self.broken()),
             }
         }
+    }
+
+    fn take(&mut self, bytes: &[u8]) -> Result<(), CliError> {
+        self.decoder.push(bytes);
+        while let Some(event) = self.decoder.next().map_err(|error| CliError::Answer(error.to_string()))? {
+            self.updates.extend(update(&event)?);
+            if let Some(again) = &mut self.again {
+                again.heard(event.id);
+            }
+        }
+        Ok(())
+    }
+
+    /// Makes the connection anew where it is broken. `false`: it is not.
+    async fn take_up_again(&mut self) -> Result<bool, CliError> {
+        let Some(again) = &mut self.again else { return Ok(false) };
+        let Some(attempt) = &mut again.attempt else { return Ok(false) };
+        match attempt.await {
+            Ok(response) => {
+                again.attempt = None;
+                (self.response, self.decoder, self.whole) = (response, Decoder::default(), None);
+            }
+            Err(CliError::Unreachable { .. } | CliError::NoHub { .. }) if again.may_return() => again.begin(),
+            Err(error) => return Err(error),
+        }
+        Ok(true)
     }
 
     fn broken(&self) -> CliError {
@@ -108,6 +220,7 @@ fn update(event: &Event) -> Result<Option<Update>, CliError> {
     match event.name.as_str() {
         "progress" => read(data).map(|progress| Some(Update::Progress(progress))),
         "output" => read(data).map(|output| Some(Update::Output(output))),
+        "skipped" => read(data).map(|skipped| Some(Update::Skipped(skipped))),
         "result" => read(data).map(|reply| Some(Update::Ended(Box::new(reply)))),
         "error" => Err(CliError::Problem(Box::new(read::<Problem>(data)?))),
         _ => Ok(None),

@@ -32,6 +32,7 @@ pub struct Request {
     url: Url,
     body: Body,
     precondition: Precondition,
+    headers: Vec<(&'static str, String)>,
     timeout: Duration,
 }
 
@@ -57,7 +58,15 @@ pub struct TextReply {
 
 impl Request {
     pub(super) fn new(client: Client, method: Method, url: Url) -> Self {
-        Self { client, method, url, body: Body::None, precondition: Precondition::None, timeout: REPLY_TIMEOUT }
+        let (body, precondition) = (Body::None, Precondition::None);
+        Self { client, method, url, body, precondition, headers: Vec::new(), timeout: REPLY_TIMEOUT }
+    }
+
+    /// Adds a header if it has a value.
+    #[must_use]
+    pub fn header(mut self, name: &'static str, value: Option<&str>) -> Self {
+        self.headers.extend(value.map(|value| (name, value.to_owned())));
+        self
     }
 
     /// Adds a query parameter if it has a value.
@@ -158,6 +167,9 @@ impl Request {
         builder = builder.header(ACCEPT, accept);
         if let Some(timeout) = timeout {
             builder = builder.timeout(timeout);
+        }
+        for (name, value) in self.headers {
+            builder = builder.header(name, value);
         }
         builder = match self.precondition {
             Precondition::None => builder,

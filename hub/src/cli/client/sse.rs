@@ -10,6 +10,8 @@ pub(super) struct Event {
     pub(super) name: String,
     /// Its data; several lines are joined by line ends.
     pub(super) data: String,
+    /// The last id that the stream gave, with this event or before it.
+    pub(super) id: Option<String>,
 }
 
 /// Why a stream of events cannot be read.
@@ -30,6 +32,7 @@ pub(super) struct Decoder {
     scanned: usize,
     name: String,
     data: Option<String>,
+    id: Option<String>,
     /// Whether the first line was read: only before it may a byte order mark stand.
     started: bool,
 }
@@ -47,7 +50,7 @@ impl Decoder {
                 let name = std::mem::take(&mut self.name);
                 let Some(data) = self.data.take() else { continue };
                 let name = if name.is_empty() { "message".to_owned() } else { name };
-                return Ok(Some(Event { name, data }));
+                return Ok(Some(Event { name, data, id: self.id.clone() }));
             }
             self.field(&line);
             if self.data.as_ref().is_some_and(|data| data.len() > MAX_EVENT_BYTES) {
@@ -67,7 +70,8 @@ impl Decoder {
                 data.push_str(value);
             }
             ("data", data) => *data = Some(value.to_owned()),
-            // Remarks (an empty field), ids and retry times mean nothing to us.
+            ("id", _) if !value.contains('\0') => self.id = Some(value.to_owned()),
+            // Remarks (an empty field) and retry times mean nothing to us.
             _ => {}
         }
     }
@@ -141,6 +145,14 @@ mod tests {
             let pieces: Vec<&[u8]> = cuts.windows(2).map(|cut| &STREAM.as_bytes()[cut[0]..cut[1]]).collect();
             prop_assert_eq!(decode(&pieces), expected());
         }
+    }
+
+    #[test]
+    fn an_id_holds_until_the_next_one() {
+        let mut decoder = Decoder::default();
+        decoder.push(b"data: a\n\nid: 7\ndata: b\n\ndata: c\n\nid: 8\n\ndata: d\n\n");
+        let ids: Vec<_> = std::iter::from_fn(|| decoder.next().unwrap()).map(|event| event.id).collect();
+        assert_eq!(ids, [None, Some("7".to_owned()), Some("7".to_owned()), Some("8".to_owned())]);
     }
 
     #[test]
