@@ -119,8 +119,10 @@ pub struct Follower {
 impl Follower {
     pub(super) fn new(entry: Arc<CallEntry>, seen: u64) -> Self {
         let news = entry.log().last.subscribe();
-        // Numbers that were never given are of another call, or of another hub's memory of this one.
-        let seen = seen.min(*news.borrow());
+        let last = *news.borrow();
+        // Numbers that were never given are of another call, or of another hub's memory of this one. Behind those of a call
+        // that has nothing more to say only its end follows.
+        let seen = if last == 0 && entry.result().is_some() { seen } else { seen.min(last) };
         Self { entry, seen, news }
     }
 

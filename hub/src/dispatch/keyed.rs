@@ -10,7 +10,7 @@ use footbridge_shared::Outcome;
 use footbridge_shared::id::{CallId, FootKey};
 use tokio::sync::{Mutex, OwnedMutexGuard, watch};
 
-use super::calls::CallTable;
+use super::calls::{CallEntry, CallTable};
 use crate::clock::SharedClock;
 use crate::domain::failure::Failure;
 use crate::domain::journal::{CallJournal, JournalEnd, JournalHead, JournalRow, Kept, LateResults};
@@ -57,11 +57,24 @@ impl KeyedCalls {
         Ok(JournalRow { end: Some(end), ..row })
     }
 
-    async fn store(&self, head: &JournalHead, result: Result<ToolOutput, Failure>) -> Result<(), Failure> {
-        if result.as_ref().is_err_and(|failure| failure.outcome == Outcome::NotRun) {
-            return self.journal.remove(&head.call).await;
+    /// Writes down what a foot says of a call that nobody waits for.
+    async fn store(&self, head: JournalHead, result: Result<ToolOutput, Failure>) -> Result<(), Failure> {
+        let did_not_run = result.as_ref().is_err_and(|failure| failure.outcome == Outcome::NotRun);
+        let end = JournalEnd { result: Arc::new(result), took: self.age(&head) };
+        if !did_not_run {
+            self.journal.end(&head.call, &end).await?;
+            self.calls.forget_ended(&head.call);
+            return Ok(());
         }
-        self.journal.end(&head.call, &JournalEnd { result: Arc::new(result), took: self.age(head) }).await
+        let _admission = self.admit(&head.call).await;
+        self.journal.remove(&head.call).await?;
+        // Its key is free. For a while it can still be read that it did not run, unless it runs by now.
+        if self.calls.running(&head.call).is_none() {
+            let entry = CallEntry::of_row(JournalRow { head, end: None }, self.clock.now());
+            self.calls.insert(entry.clone());
+            self.calls.end(&entry, end.result);
+        }
+        Ok(())
     }
 }
 
@@ -95,11 +108,10 @@ impl LateResults for KeyedCalls {
         if !its_own {
             return Kept::Unwanted;
         }
-        if let Err(failure) = self.store(&row.head, result).await {
+        if let Err(failure) = self.store(row.head, result).await {
             tracing::warn!(%call, %failure, cause = failure.cause, "a late result could not be kept; the foot has it");
             return Kept::NotNow;
         }
-        self.calls.forget_ended(call);
         self.wake();
         Kept::Stored
     }

@@ -13,6 +13,7 @@ use footbridge_shared::id::{ProjectName, TenantName};
 
 use super::error::ApiError;
 use super::state::AppState;
+use crate::api::IDEMPOTENCY_KEY_HEADER;
 use crate::domain::principal::{Principal, Role};
 use crate::domain::scope::Scope;
 
@@ -43,6 +44,9 @@ pub struct Rule {
 const fn rule(method: &'static str, path: &'static str, reach: Reach, roles: &'static [Role]) -> Rule {
     Rule { method, path, reach, roles }
 }
+
+/// The one route that runs tools.
+const INVOKE: &str = "/v1/{tenant}/{project}/tools/{name}/invoke";
 
 const READ: &[Role] = &[Role::Viewer, Role::Engine, Role::Configure];
 const READ_DOCUMENTS: &[Role] = &[Role::Viewer, Role::Configure];
@@ -77,7 +81,7 @@ pub const RULES: &[Rule] = &[
     rule("GET", "/v1/{tenant}/{project}/tools", Reach::Scope, READ),
     rule("GET", "/v1/{tenant}/{project}/tools/{name}", Reach::Scope, READ),
     rule("GET", "/v1/{tenant}/{project}/tools/{name}/why", Reach::Scope, READ),
-    rule("POST", "/v1/{tenant}/{project}/tools/{name}/invoke", Reach::Scope, CALL),
+    rule("POST", INVOKE, Reach::Scope, CALL),
     rule("GET", "/v1/{tenant}/{project}/calls", Reach::Scope, READ),
     rule("GET", "/v1/{tenant}/{project}/calls/{id}", Reach::Scope, READ),
     rule("DELETE", "/v1/{tenant}/{project}/calls/{id}", Reach::Scope, CALL),
@@ -103,6 +107,10 @@ pub(super) async fn guard(
 ) -> Response {
     match admit(&state, matched.as_str(), params, &mut request) {
         Ok(()) => next.run(request).await,
+        // Of a call with a key an earlier try may have run: who may not call is not told about it.
+        Err(error) if matched.as_str() == INVOKE && !request.headers().contains_key(IDEMPOTENCY_KEY_HEADER) => {
+            error.not_run().into_response()
+        }
         Err(error) => error.into_response(),
     }
 }

@@ -87,6 +87,10 @@ async fn each_bad_request_has_its_code_and_says_what_is_wrong() -> TestResult {
         let problem = send(keyed).await?.json();
         assert_eq!((&problem["code"], &problem["outcome"]), (&"bad_request".into(), &"not_run".into()), "{problem}");
     }
+    for (token, body) in [("unknown", "{}"), (hub.admin.as_str(), "{")] {
+        let refused = send(api.with_token(token).request(Method::POST, invoke).body(body)).await?.json();
+        assert_eq!(refused["outcome"], "not_run", "{refused}");
+    }
     assert_eq!(ask(Method::POST, invoke, "{}").await?.status, StatusCode::OK, "and the hub serves on");
     Ok(())
 }

@@ -1,10 +1,14 @@
 //! Calls with an idempotency key: at most once, with a known outcome, whatever happens to caller, hub and connection.
 
+use std::process::Command;
+
 use futures::StreamExt as _;
 use integration_tests::api::{Answer, Api, send};
+use integration_tests::binaries;
 use integration_tests::eventually::eventually;
 use integration_tests::foot::TestFoot;
 use integration_tests::hub::TestHub;
+use integration_tests::process::Process;
 use integration_tests::raw_foot::{Identity, RawFoot, simple_tool};
 use reqwest::{Method, RequestBuilder, Response, StatusCode};
 use serde_json::{Value, json};
@@ -294,6 +298,27 @@ async fn a_stream_goes_on_where_it_broke_off_and_says_what_is_missing() -> TestR
 }
 
 #[tokio::test]
+async fn the_command_line_takes_a_keyed_call_up_again_when_the_hub_is_back() -> TestResult {
+    let (mut hub, api, _foot, _root) = echoing().await?;
+    let mut command = Command::new(binaries::footbridge()?);
+    command.args(["call", "echo_wait", "ms:=3000", "progressMs:=50", "--key", "k", "--output", "json"]);
+    command.args(["--tenant", "local", "--project", "main", "--url", &hub.url]);
+    command.env("FOOTBRIDGE_TOKEN", api.token().ok_or("no token")?);
+    let mut process = Process::spawn(&mut command)?;
+    eventually("the call runs", || async {
+        let calls = api.get("calls").await?.json();
+        Ok((calls["calls"][0]["state"] == "running").then_some(()))
+    })
+    .await?;
+    hub.kill_and_restart()?;
+    let status = process.wait()?;
+    let said = process.output();
+    assert!(status.success(), "{status}: {said}");
+    assert!(said.replace(' ', "").contains("\"run\":1"), "{said}");
+    Ok(())
+}
+
+#[tokio::test]
 async fn a_key_is_its_subjects_own() -> TestResult {
     let hub = TestHub::start().await?;
     let mut ids = Vec::new();
@@ -304,6 +329,22 @@ async fn a_key_is_its_subjects_own() -> TestResult {
         ids.push(answer.headers.get("footbridge-call").cloned());
     }
     assert!(ids[0] != ids[1] && ids[0] != ids[2] && ids[1] != ids[2], "{ids:?}");
+    Ok(())
+}
+
+#[tokio::test]
+async fn a_key_reaches_the_foot_through_a_pack_of_its_tools() -> TestResult {
+    let (hub, api, mut foot, _, _) = stage().await?;
+    let document = "type: foot\ndescription: The tools of dev.\nparameters: { foot: dev }\n";
+    hub.api()?.put("server-tools/box", document).await?.ok()?;
+    let (answer, asked) = tokio::join!(call(&api, "box__work", "k", json!({})), async {
+        let asked = foot.receive_kind("call").await?;
+        foot.answer(&asked, "packed").await?;
+        TestResult::Ok(asked)
+    });
+    let (answer, asked) = (answer?.ok()?, asked?);
+    assert_eq!((&asked["keyed"], &asked["tool"]), (&json!(true), &json!("work")));
+    assert_eq!(answer.headers.get("footbridge-call").and_then(|id| id.to_str().ok()), asked["call"].as_str());
     Ok(())
 }
 

@@ -397,6 +397,21 @@ async fn what_a_foot_brings_late_is_kept_for_its_own_calls_alone() {
     assert_eq!(stage.keyed.keep(&scope, &target().key, &call, output()).await, Kept::Stored, "again and again");
 }
 
+#[tokio::test]
+async fn a_foot_that_says_late_that_a_call_did_not_run_frees_its_key() {
+    let stage = Stage::new(Some(target()));
+    stage.worker.goes(Goes::Gone);
+    let running = stage.start("k").await.unwrap();
+    let call = running.entry().call.clone();
+    running.wait().await;
+    let late = Err(Failure::not_run(ErrorCode::DeadlineExceeded, "it came too late"));
+    assert_eq!(stage.keyed.keep(&request("work").scope, &target().key, &call, late).await, Kept::Stored);
+    let shown = stage.found(&call).await.entry.result().unwrap().0;
+    assert_eq!(told(shown.as_ref()), "deadline_exceeded NotRun");
+    stage.worker.goes(Goes::Well);
+    assert_eq!(stage.call("k").await, ("run 2".to_owned(), false));
+}
+
 #[tokio::test(start_paused = true)]
 async fn who_waits_for_a_call_that_is_away_is_woken_when_it_ends() {
     let stage = Stage::new(Some(target()));

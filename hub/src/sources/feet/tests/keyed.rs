@@ -2,13 +2,13 @@
 
 use std::time::Duration;
 
-use footbridge_shared::message::{InFlight, InFlightState};
+use footbridge_shared::id::{CallId, ToolName};
+use footbridge_shared::message::{InFlight, InFlightState, Resume};
 use footbridge_shared::{ErrorCode, Outcome};
 use serde_json::json;
 
 use super::harness::{Heard, Hub, Identity, TestFoot, foot_name, hear, subject};
 use crate::domain::journal::{FootRecall as _, FootTarget, Recall};
-use footbridge_shared::id::{CallId, ToolName};
 
 /// The next thing a foot hears within a second; `None`: nothing.
 async fn hears(foot: &mut TestFoot) -> Option<Heard> {
@@ -78,7 +78,7 @@ async fn keyed_work_that_nobody_waits_for_goes_on_across_a_resume() {
     hub.settles(|counts| counts.connections == 0).await;
     let mut foot = hub
         .foot_as("ada", identity, |hello| {
-            hello.resume = Some(footbridge_shared::message::Resume { session });
+            hello.resume = Some(Resume { session });
             let known = |call: &str, state| InFlight {
                 call: id(call),
                 digest: Some("d".to_owned()),
@@ -107,8 +107,10 @@ async fn a_foot_is_recalled_by_its_key_and_not_by_its_name() {
     foot.change(2, json!([]), &["build"]).await;
     let Recall::Here(tool) = recall(&target) else { panic!("it is here") };
     assert_eq!(tool.handler.runs_on().unwrap(), target);
-    let (mut call, _) = (hub.call_tool("ada", tool, "{}"), ());
+    let mut call = hub.call_tool("ada", tool, "{}");
     assert_eq!(hear!(foot, Call).tool, "build");
+    hub.registry.stop(&hub.scope, &target, &id("k1"));
+    assert_eq!(hear!(foot, Cancel).call, id("k1"));
     drop(foot);
     hub.settles(|counts| counts.connections == 0).await;
     assert!(matches!(recall(&target), Recall::Away));
