@@ -3,6 +3,7 @@
 mod calls;
 mod connections;
 mod hub;
+mod parts;
 
 use std::path::Path;
 use std::sync::Arc;

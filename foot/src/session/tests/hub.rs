@@ -1,7 +1,11 @@
 //! The hub of a test: says what the test says, hears what the foot says.
 
+use std::collections::HashMap;
 use std::time::Duration;
 
+use footbridge_shared::id::CallId;
+use footbridge_shared::part::{Part, PartsId};
+use footbridge_shared::parts::{Assembly, Taken};
 use futures::{SinkExt as _, StreamExt as _};
 use serde_json::{Value, json};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
@@ -29,6 +33,8 @@ pub(super) struct Hub {
 /// One connection of a foot.
 pub(super) struct Connection {
     socket: WebSocketStream<TcpStream>,
+    /// Unfinished messages of the foot.
+    parts: HashMap<PartsId, Assembly>,
     pub(super) path: String,
     pub(super) authorization: String,
 }
@@ -54,7 +60,7 @@ impl Hub {
             Ok(response)
         };
         let socket = soon(tokio_tungstenite::accept_hdr_async(stream, upgrade)).await.unwrap();
-        Connection { socket, path, authorization }
+        Connection { socket, parts: HashMap::new(), path, authorization }
     }
 
     /// The next connection, up to the welcome. `more` overrides fields of the welcome.
@@ -114,12 +120,49 @@ impl Connection {
         hello
     }
 
-    /// The next message, whatever it is; pings are not answered.
+    /// The next message, whatever it is, also if it comes in parts, which are returned; pings are not answered.
     pub(super) async fn hear_any(&mut self) -> Value {
-        match soon(self.socket.next()).await {
-            Some(Ok(Message::Text(text))) => serde_json::from_str(&text).unwrap(),
-            other => panic!("no message but {other:?}"),
+        loop {
+            match soon(self.socket.next()).await {
+                Some(Ok(Message::Text(text))) => return serde_json::from_str(&text).unwrap(),
+                Some(Ok(Message::Binary(frame))) => {
+                    let part = Part::decode(&frame).unwrap();
+                    let call = CallId::from_bytes(part.id);
+                    self.say(&json!({"type": "credit", "call": call, "bytes": frame.len()})).await;
+                    match self.parts.entry(part.id).or_default().take(&part, usize::MAX, |_| true) {
+                        Taken::Kept => {}
+                        Taken::Whole(text) => {
+                            self.parts.remove(&part.id);
+                            return serde_json::from_slice(&text).unwrap();
+                        }
+                        odd => panic!("{odd:?}"),
+                    }
+                }
+                other => panic!("no message but {other:?}"),
+            }
         }
+    }
+
+    /// The next part, kept to itself: its number. Messages in between are passed over.
+    pub(super) async fn part(&mut self) -> u32 {
+        loop {
+            if let Some(Ok(Message::Binary(frame))) = soon(self.socket.next()).await {
+                let part = Part::decode(&frame).unwrap();
+                self.parts.entry(part.id).or_default().take(&part, usize::MAX, |_| true);
+                return part.seq;
+            }
+        }
+    }
+
+    /// Breaks; gives what is here in part.
+    pub(super) fn breaks(self) -> HashMap<PartsId, Assembly> {
+        self.parts
+    }
+
+    /// What is here in part goes on over this connection.
+    pub(super) fn goes_on(&mut self, parts: HashMap<PartsId, Assembly>) {
+        self.parts = parts;
+        self.parts.values_mut().for_each(|assembly| _ = assembly.rejoin());
     }
 
     /// The next message of a type; others are passed over, pings are answered.

@@ -11,7 +11,7 @@ use std::task::Waker;
 
 use bytes::Bytes;
 use footbridge_shared::id::CallId;
-use footbridge_shared::limits::BULK_BYTES;
+use footbridge_shared::limits::{BULK_BYTES, CREDIT_GROUP_BYTES};
 use footbridge_shared::message::{Ack, Credit, HubToFoot, PartsFrom};
 use footbridge_shared::part::PartsId;
 use footbridge_shared::parts::{Bulk, Bulky, Dues, Flow, Next};
@@ -101,6 +101,8 @@ enum Item {
 struct Queues {
     control: VecDeque<Frame>,
     acks: VecDeque<CallId>,
+    /// Bulk that `acks` return, in bytes.
+    acked_bytes: usize,
     small: VecDeque<Item>,
     bulk: Bulk<Arc<CallFrame>>,
     /// Bytes of answers in `small`.
@@ -152,7 +154,7 @@ impl Outbox {
         if !queues.dues.is_empty()
             && let Some(id) = call.to_bytes()
         {
-            queues.dues.settle(&id);
+            queues.acked_bytes += queues.dues.settle(&id);
         }
         queues.acks.push_back(call);
         if queues.acks.len() > self.capacity {
@@ -285,7 +287,7 @@ impl Outbox {
     pub(super) fn waiting(&self) -> Waiting {
         let queues = self.queues.lock();
         let others = !(queues.control.is_empty() && queues.small.is_empty()) || queues.bulk.is_ready();
-        if others || queues.acks.len() >= ACK_BATCH {
+        if others || queues.acks.len() >= ACK_BATCH || queues.acked_bytes >= CREDIT_GROUP_BYTES {
             Waiting::Frames
         } else if !queues.acks.is_empty() {
             Waiting::Acks
@@ -306,6 +308,9 @@ impl Outbox {
             return Some(frame);
         }
         if let Some(call) = queues.acks.pop_front() {
+            if queues.acks.is_empty() {
+                queues.acked_bytes = 0;
+            }
             drop(queues);
             return Some(HubToFoot::from(Ack { call }).into());
         }
@@ -393,6 +398,22 @@ mod tests {
             [r#"{"type":"ping","sentMs":1}"#, r#"{"type":"ack","call":"c"}"#, "small", bulk.as_str()]
         );
         assert_eq!(outbox.waiting(), Waiting::Nothing);
+    }
+
+    #[test]
+    fn an_acknowledgement_that_returns_bulk_does_not_wait() {
+        let outbox = Outbox::new(8);
+        let id = CallId::from_bytes([1; 16]);
+        outbox.owe([1; 16], 1_000);
+        outbox.ack(id.clone());
+        assert_eq!(outbox.waiting(), Waiting::Acks);
+        outbox.owe([1; 16], CREDIT_GROUP_BYTES);
+        outbox.ack(id);
+        assert_eq!(outbox.waiting(), Waiting::Frames);
+        outbox.repay();
+        assert_eq!(texts(&outbox).len(), 2, "no credit on top");
+        outbox.ack(CallId::from_bytes([2; 16]));
+        assert_eq!(outbox.waiting(), Waiting::Acks);
     }
 
     #[test]

@@ -212,3 +212,29 @@ impl State {
         awaited.chain(self.unawaited.values()).map(|incoming| incoming.number).min()
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn share(hub: &Arc<HubRoom>) -> Share {
+        Share { room: Arc::new(FootRoom { limit: 100, ..FootRoom::new(hub.clone()) }), bytes: 0, exceeds: false }
+    }
+
+    #[test]
+    fn one_message_of_a_foot_and_one_of_all_may_exceed_their_room() {
+        let hub = Arc::new(HubRoom { limit: 150, ..HubRoom::default() });
+        let (mut first, mut second, mut third) = (share(&hub), share(&hub), share(&hub));
+        assert!(first.grow(90, false) && !first.grow(20, false));
+        assert!(first.grow(20, true), "the oldest of its foot");
+        assert!(second.grow(40, false));
+        assert!(second.grow(40, false), "the one that may exceed the hub's room");
+        assert!(!third.grow(1, true) && third.room.used.load(Ordering::Relaxed) == 0);
+        let freed = hub.freed();
+        drop(second);
+        assert!(freed.has_changed().unwrap_or_default(), "those who wait hear of it");
+        assert!(third.grow(40, false) && third.grow(40, false), "another one may");
+        drop((first, third));
+        assert_eq!((hub.used(), hub.exceeded.load(Ordering::Relaxed)), (0, false));
+    }
+}

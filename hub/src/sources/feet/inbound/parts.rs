@@ -28,6 +28,15 @@ pub(in crate::sources::feet) struct PartsOfConnection {
     open: bool,
 }
 
+impl PartsOfConnection {
+    /// The foot has said something but `partsFrom`.
+    fn open(&mut self, outbox: &Outbox) {
+        if !std::mem::replace(&mut self.open, true) {
+            outbox.open();
+        }
+    }
+}
+
 /// Takes a message that came in one frame, and returns it if it is bulk.
 pub(super) fn whole(
     core: &Core,
@@ -37,9 +46,8 @@ pub(super) fn whole(
     bytes: usize,
     message: FootToHub,
 ) -> Result<Next, String> {
-    if !patience.parts.open && !matches!(message, FootToHub::PartsFrom(_)) {
-        patience.parts.open = true;
-        outbox.open();
+    if !matches!(message, FootToHub::PartsFrom(_)) {
+        patience.parts.open(outbox);
     }
     if bytes < BULK_BYTES {
         return heard(core, seat, outbox, patience, message);
@@ -62,6 +70,7 @@ pub(super) fn part(
     frame: &Bytes,
 ) -> Result<Next, String> {
     let part = Part::decode(frame).map_err(|error| error.to_string())?;
+    patience.parts.open(outbox);
     let call = CallId::from_bytes(part.id);
     outbox.owe(part.id, frame.len());
     if let Some(next) = offer(outbox, patience, &part) {
