@@ -417,6 +417,7 @@ impl Layers {
     /// Takes out what says how commands are run.
     fn exec(&mut self, here: &Path) -> ExecSettings {
         let sandbox = self.pick("kernelSandbox", |layer| layer.kernel_sandbox.take()).unwrap_or_default();
+        let commands = self.pick("commands", |layer| layer.commands.take()).unwrap_or_default();
         let mut folders = |get: fn(&mut Settings) -> Option<Vec<PathBuf>>| -> Vec<PathBuf> {
             self.all(get).into_iter().flatten().map(|path| here.join(path)).collect()
         };
@@ -424,6 +425,7 @@ impl Layers {
             sandbox,
             extra_read: folders(|layer| layer.sandbox_read.take()),
             extra_write: folders(|layer| layer.sandbox_write.take()),
+            commands,
             ..ExecSettings::default()
         }
     }

@@ -22,8 +22,8 @@ use std::time::Duration;
 
 use footbridge_shared::{ErrorCode, Outcome};
 
-pub(crate) use command_tool::Checked;
-pub use command_tool::{CommandInput, CommandTool, InputType};
+pub(crate) use command_tool::check_all as check_commands;
+pub use command_tool::{Checked, CommandInput, CommandTool, InputType};
 pub(crate) use environment::{Inherited, check as check_environment, word as check_word};
 pub(crate) use input::write_input;
 pub(crate) use jobs::{Input, Jobs};
@@ -70,6 +70,7 @@ pub(crate) struct Executor {
     jobs: Arc<Jobs>,
     policy: Arc<Policy>,
     write: bool,
+    any: bool,
     settings: ExecSettings,
     inherited: Inherited,
 }
@@ -90,7 +91,7 @@ pub(crate) struct Request {
 impl Executor {
     /// Who runs commands, if they are permitted and can be run; logs why not.
     pub(crate) fn offered(jobs: &Arc<Jobs>, permissions: &Permissions, settings: &ExecSettings) -> Option<Arc<Self>> {
-        if !permissions.offers_exec() {
+        if !permissions.offers_exec() && settings.commands.is_empty() {
             return None;
         }
         match Self::new(jobs.clone(), permissions, settings.clone(), crate::config::inherited()) {
@@ -114,7 +115,8 @@ impl Executor {
     ) -> Result<Arc<Self>, ExecUnavailable> {
         let policy = permissions.policy().clone();
         let inherited = Inherited::new(variables, policy.roots());
-        let executor = Self { jobs, policy, write: permissions.offers_write(), settings, inherited };
+        let (write, any) = (permissions.offers_write(), permissions.offers_exec());
+        let executor = Self { jobs, policy, write, any, settings, inherited };
         match executor.settings.sandbox {
             KernelSandbox::Off => tracing::warn!(
                 "commands run unconfined: they may do what your account may, whatever the roots and rules are"
@@ -140,8 +142,13 @@ impl Executor {
     }
 
     /// Commands that the owner made tools of.
-    pub(crate) fn commands(&self) -> Vec<CommandTool> {
-        self.settings.commands.clone()
+    pub(crate) fn commands(&self) -> &[Checked] {
+        &self.settings.commands
+    }
+
+    /// Whether callers may come up with commands of their own.
+    pub(crate) fn runs_any(&self) -> bool {
+        self.any
     }
 
     /// Which paths are served.

@@ -36,7 +36,10 @@ use tools::ToolSet;
 pub use cli::cli_main;
 pub use config::{ConfigError, FootConfig, HubUrl, HubUrlError, Token, TokenError, TokenSource};
 pub use error::{Exit, FootError};
-pub use exec::{CommandInput, CommandTool, ExecSettings, ExecUnavailable, InputType, KernelSandbox, ReachError};
+pub use exec::{
+    Checked as CheckedCommand, CommandInput, CommandTool, ExecSettings, ExecUnavailable, InputType, KernelSandbox,
+    ReachError,
+};
 pub use identity::IdentityError;
 pub use launcher::{COMMAND as JOB_COMMAND, main as job_main};
 pub use policy::{FloorRule, PolicyError};

@@ -116,22 +116,22 @@ pub(crate) fn file_tools(permissions: &Arc<Permissions>) -> Vec<Arc<dyn Tool>> {
     tools
 }
 
-/// The tools that run commands and look after them, and those that the owner made of commands.
+/// The tools that the owner made of commands, and, where callers may come up with their own, those that run them and look
+/// after them.
 pub(crate) fn exec_tools(executor: &Arc<Executor>) -> Vec<Arc<dyn Tool>> {
-    let of = executor;
-    let executor = || of.clone();
-    let mut tools: Vec<Arc<dyn Tool>> = vec![
-        Arc::new(exec_run::ExecRun { executor: executor() }),
-        Arc::new(exec_status::ExecStatus { executor: executor() }),
-        Arc::new(exec_tail::ExecTail { executor: executor() }),
-        Arc::new(exec_input::ExecInput { executor: executor() }),
-        Arc::new(exec_kill::ExecKill { executor: executor() }),
-    ];
-    for command in of.commands() {
-        match command.check() {
-            Ok(checked) => tools.push(Arc::new(command::ConfiguredCommand { executor: executor(), checked })),
-            Err(reason) => tracing::warn!(reason, "a tool is not offered"),
-        }
+    let owned = || executor.clone();
+    let commands = executor.commands().iter().cloned();
+    let mut tools: Vec<Arc<dyn Tool>> = commands
+        .map(|checked| Arc::new(command::ConfiguredCommand { executor: owned(), checked }) as Arc<dyn Tool>)
+        .collect();
+    if executor.runs_any() {
+        tools.extend([
+            Arc::new(exec_run::ExecRun { executor: owned() }) as Arc<dyn Tool>,
+            Arc::new(exec_status::ExecStatus { executor: owned() }),
+            Arc::new(exec_tail::ExecTail { executor: owned() }),
+            Arc::new(exec_input::ExecInput { executor: owned() }),
+            Arc::new(exec_kill::ExecKill { executor: owned() }),
+        ]);
     }
     tools
 }

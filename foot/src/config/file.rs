@@ -9,11 +9,11 @@ use serde::Deserialize;
 use super::ConfigError;
 use super::rules::RuleLists;
 use super::settings::Settings;
-use crate::exec::KernelSandbox;
+use crate::exec::{CommandTool, KernelSandbox};
 use crate::permissions::Mode;
 
 /// The keys of the file.
-const KEYS: [&str; 16] = [
+const KEYS: [&str; 17] = [
     "hub",
     "tenant",
     "project",
@@ -30,6 +30,7 @@ const KEYS: [&str; 16] = [
     "kernelSandbox",
     "sandboxRead",
     "sandboxWrite",
+    "commands",
 ];
 
 #[derive(Debug, Default, Deserialize)]
@@ -51,6 +52,7 @@ struct File {
     kernel_sandbox: Option<KernelSandbox>,
     sandbox_read: Option<Vec<String>>,
     sandbox_write: Option<Vec<String>>,
+    commands: Option<Vec<CommandTool>>,
 }
 
 #[derive(Debug, Deserialize)]
@@ -111,6 +113,7 @@ pub(super) fn parse(text: &str, file: &Path, home: Option<&Path>) -> Result<Sett
         kernel_sandbox: file.kernel_sandbox,
         sandbox_read: paths("sandboxRead", file.sandbox_read)?,
         sandbox_write: paths("sandboxWrite", file.sandbox_write)?,
+        commands: file.commands.map(crate::exec::check_commands).transpose()?,
         ..Settings::default()
     })
 }
@@ -159,6 +162,8 @@ mod tests {
             (Some(Mode::Ask), Some(Mode::Allow), Some(KernelSandbox::Off))
         );
         assert_eq!(settings.sandbox_read, Some(vec!["/home/ada/sdk".into()]));
+        let commands = parse("commands: [{name: a, description: b, argv: [c]}]").unwrap().commands.unwrap();
+        assert_eq!(commands.iter().map(|command| command.name()).collect::<Vec<_>>(), ["a"]);
         let rules = settings.rules.unwrap();
         assert_eq!(rules.count(), 2);
         let place = rules.deny.first().unwrap().place.to_string();
@@ -173,6 +178,8 @@ mod tests {
             ("tokens: x", "did you mean `tokenFile`"),
             ("colour: red", "the keys are"),
             ("hub: a\nhub: b", "hub"),
+            ("commands: [{name: a, description: b, argv: ['{x}']}]", "callers do not choose"),
+            ("commands: [{name: a, description: b, argv: [c], shell: true}]", "shell"),
             ("maxConcurrent: many", "line 1"),
             ("roots: [src]", "must be absolute"),
             ("roots: src", "line 1"),

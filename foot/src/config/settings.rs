@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use super::ConfigError;
-use crate::exec::KernelSandbox;
+use crate::exec::{Checked, KernelSandbox};
 use crate::permissions::{Mode, Rules};
 
 /// What one layer says.
@@ -33,6 +33,8 @@ pub(crate) struct Settings {
     pub(crate) kernel_sandbox: Option<KernelSandbox>,
     pub(crate) sandbox_read: Option<Vec<PathBuf>>,
     pub(crate) sandbox_write: Option<Vec<PathBuf>>,
+    /// From the settings file alone, as the rules.
+    pub(crate) commands: Option<Vec<Checked>>,
 }
 
 /// Where a setting comes from.

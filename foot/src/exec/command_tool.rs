@@ -100,9 +100,9 @@ impl InputType {
     }
 }
 
-/// A command tool that makes sense.
-#[derive(Debug, Clone)]
-pub(crate) struct Checked {
+/// A command tool that makes sense, from [`CommandTool::check`].
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Checked {
     pub(crate) tool: CommandTool,
     argv: Vec<Template>,
     stdin: Option<Template>,
@@ -113,7 +113,7 @@ impl CommandTool {
     ///
     /// # Errors
     /// What is wrong, for whoever wrote it.
-    pub(crate) fn check(self) -> Result<Checked, String> {
+    pub fn check(self) -> Result<Checked, String> {
         let of = format!("command `{}`", crate::failure::shown(&self.name));
         let wrong = |what: String| format!("{of}: {what}");
         ToolName::parse(&self.name).map_err(|error| wrong(error.to_string()))?;
@@ -157,7 +157,24 @@ impl CommandTool {
     }
 }
 
+/// Looks whether all of them make sense.
+///
+/// # Errors
+/// What is wrong with the first that does not, or which name stands twice.
+pub(crate) fn check_all(tools: Vec<CommandTool>) -> Result<Vec<Checked>, String> {
+    let mut names = std::collections::BTreeSet::new();
+    if let Some(twice) = tools.iter().find(|tool| !names.insert(tool.name.clone())) {
+        return Err(format!("there are two commands `{}`", crate::failure::shown(&twice.name)));
+    }
+    tools.into_iter().map(CommandTool::check).collect()
+}
+
 impl Checked {
+    /// The tool's name.
+    pub fn name(&self) -> &str {
+        &self.tool.name
+    }
+
     /// How long it may run.
     pub(crate) fn limit(&self) -> Duration {
         self.tool.timeout_seconds.map_or(DEFAULT_LIMIT, Duration::from_secs)

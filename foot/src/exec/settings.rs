@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use super::command_tool::CommandTool;
+use super::command_tool::Checked;
 use super::jobs::DEFAULT_MAX_JOBS;
 
 /// Whether the kernel keeps commands within the roots.
@@ -28,7 +28,7 @@ pub struct ExecSettings {
     /// How many run at once.
     pub max_jobs: usize,
     /// Commands that are tools of their own.
-    pub commands: Vec<CommandTool>,
+    pub commands: Vec<Checked>,
 }
 
 impl Default for ExecSettings {

@@ -45,13 +45,22 @@ struct Machine {
 struct Special {
     sandbox: KernelSandbox,
     write: Mode,
+    exec: Mode,
+    commands: &'static str,
     max_jobs: usize,
     extra_write: Vec<PathBuf>,
 }
 
 impl Default for Special {
     fn default() -> Self {
-        Self { sandbox: KernelSandbox::Required, write: Mode::Allow, max_jobs: 4, extra_write: Vec::new() }
+        Self {
+            sandbox: KernelSandbox::Required,
+            write: Mode::Allow,
+            exec: Mode::Allow,
+            commands: "[]",
+            max_jobs: 4,
+            extra_write: Vec::new(),
+        }
     }
 }
 
@@ -65,7 +74,7 @@ impl Machine {
         let root = dir.path().join("root");
         std::fs::create_dir(&root).unwrap();
         let policy = Policy::new(&[root], Floor::new(Some(Path::new("/home/nobody")))).unwrap();
-        let permissions = Permissions::new(Arc::new(policy), Defaults { write: special.write, exec: Mode::Allow });
+        let permissions = Permissions::new(Arc::new(policy), Defaults { write: special.write, exec: special.exec });
         let test = vec!["--exact".into(), LAUNCHER_TEST.into(), "--nocapture".into()];
         let launcher = Launcher::of(std::env::current_exe().unwrap(), test);
         let jobs = Jobs::new(launcher, Arc::new(SystemClock), special.max_jobs);
@@ -73,6 +82,7 @@ impl Machine {
             sandbox: special.sandbox,
             extra_write: special.extra_write,
             max_jobs: special.max_jobs,
+            commands: check_commands(serde_saphyr::from_str(special.commands).unwrap()).unwrap(),
             ..ExecSettings::default()
         };
         let variables = vec![("PATH".into(), "/usr/bin:/bin".into()), ("HOME".into(), "/home/nobody".into())];

@@ -145,3 +145,33 @@ async fn a_command_that_does_nothing_but_start_successors_ends() {
     assert!(started.elapsed() < Duration::from_secs(1) + 3 * GONE_WITHIN, "{:?}", started.elapsed());
     assert!(marked("storm").is_empty());
 }
+
+#[tokio::test]
+async fn commands_of_the_owner_are_tools_also_where_callers_run_nothing_of_their_own() {
+    let commands = "
+        - name: show
+          description: Shows its words, and what it reads.
+          argv: [sh, -c, 'printf \"<%s>\" \"$@\"; echo \"$COLOUR\"; pwd; cat', sh, '{first}', '--n={count}']
+          inputs:
+          - { name: first, type: string }
+          - { name: count, type: integer, required: false }
+          cwd: sub
+          env: { COLOUR: red }
+          stdin: 'read {first}'
+        - { name: doze, description: Takes too long., argv: [sleep, '1000'], timeoutSeconds: 1, readOnly: true }
+        ";
+    let machine = Machine::with(Special { exec: Mode::Deny, commands, ..Special::default() });
+    std::fs::create_dir(machine.root().join("sub")).unwrap();
+    let entries = machine.tools.entries();
+    let told: Vec<(&str, bool)> =
+        entries.iter().map(|entry| (&*entry.name, entry.labels.iter().any(|label| label == "read-only"))).collect();
+    assert_eq!(told, [("doze", true), ("show", false)]);
+    let done = machine.call("show", json!({"first": "$(id) a;b", "count": 3})).await.unwrap();
+    let sub = machine.root().canonicalize().unwrap().join("sub");
+    assert_eq!(done["stdout"], format!("<$(id) a;b><--n=3>red\n{}\nread $(id) a;b", sub.display()));
+    let failure = machine.call("show", json!({"first": "-rf"})).await.unwrap_err();
+    assert_eq!((failure.code, failure.outcome), (ErrorCode::InvalidArguments, Outcome::NotRun));
+    assert!(machine.call("show", json!({})).await.is_err() && machine.call("show", json!({"first": 1})).await.is_err());
+    let done = machine.call("doze", json!({})).await.unwrap();
+    assert_eq!((&done["status"], &done["isError"]), (&json!("timed_out"), &json!(true)));
+}
