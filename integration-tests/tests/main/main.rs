@@ -9,6 +9,7 @@ mod config_paths;
 mod crash;
 mod discovery;
 mod documents;
+mod exec;
 mod help;
 mod hostile_foot;
 mod isolation;
