@@ -42,6 +42,11 @@ impl Offer {
         Ok(Permissions::with(judge, self.desk.clone()))
     }
 
+    /// What a person answered once and for all.
+    pub(crate) fn answers(&self) -> &Arc<Remembered> {
+        &self.desk.remembered
+    }
+
     /// The tools, within what is permitted.
     pub(crate) fn tools(&self, config: &FootConfig, permissions: &Arc<Permissions>) -> Vec<Arc<dyn Tool>> {
         let mut tools = config.runner.tools(permissions);

@@ -1,10 +1,10 @@
-//! Takes up changes of `foot.yaml` while the foot runs.
+//! Takes up changes of `foot.yaml`, and of the remembered answers, while the foot runs.
 //!
-//! The file is looked at each half a second: editors write it in many ways, most of them put another file in its place, and
+//! The files are looked at each half a second: editors write it in many ways, most of them put another file in its place, and
 //! file systems of networks and containers tell nobody. What cannot be understood changes nothing.
 
 use std::os::unix::fs::MetadataExt as _;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -34,7 +34,7 @@ struct Stamp {
     changed: (i64, i64),
 }
 
-async fn stamp(file: &PathBuf) -> Option<Stamp> {
+async fn stamp(file: &Path) -> Option<Stamp> {
     let found = tokio::fs::metadata(file).await.ok()?;
     Some(Stamp {
         device: found.dev(),
@@ -52,8 +52,10 @@ pub(crate) async fn follow(source: Source, mut config: FootConfig, offer: &Offer
     let mut last = None;
     let mut looks = tokio::time::interval(INTERVAL);
     looks.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
+    let mut answers = None;
     loop {
         looks.tick().await;
+        answers = take_up_answers(offer, answers).await;
         let now = stamp(&source.file).await;
         // A file that is being written is left alone until it stays as it is.
         let stays = last.replace(now) == Some(now);
@@ -72,6 +74,20 @@ pub(crate) async fn follow(source: Source, mut config: FootConfig, offer: &Offer
             },
         }
     }
+}
+
+/// `foot permissions forget` takes back an answer in a process of its own. The file is only ever exchanged whole.
+async fn take_up_answers(offer: &Offer, last: Option<Stamp>) -> Option<Stamp> {
+    let answers = offer.answers().clone();
+    let now = stamp(answers.path()?).await;
+    if now != last {
+        match tokio::task::spawn_blocking(move || answers.refresh()).await {
+            Ok(Ok(())) => {}
+            Ok(Err(error)) => tracing::warn!(%error, "the answers that were known stay in force"),
+            Err(error) => tracing::warn!(%error, "the answers that were known stay in force"),
+        }
+    }
+    now
 }
 
 /// Whether nothing changed that could be taken up.

@@ -162,6 +162,11 @@ impl Remembered {
         Self { path: None, answers: Mutex::default() }
     }
 
+    /// Where they are kept, if they are.
+    pub(crate) fn path(&self) -> Option<&Path> {
+        self.path.as_deref()
+    }
+
     /// All of them, oldest first.
     pub(crate) fn all(&self) -> Vec<Answer> {
         self.answers.lock().unwrap_or_else(PoisonError::into_inner).clone()

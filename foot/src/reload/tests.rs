@@ -96,6 +96,27 @@ async fn what_cannot_be_understood_changes_nothing_until_it_is_mended() {
     assert!(!place.reads().await);
 }
 
+#[tokio::test(start_paused = true)]
+async fn an_answer_that_was_taken_back_elsewhere_no_longer_holds() {
+    use crate::permissions::{Answer, Literal, Remembered};
+    let place = place();
+    let about = Literal::of("ada", "file_write", &Action::Nothing).unwrap();
+    place.offer.answers().keep(Answer { allow: true, about: about.clone(), given_ms: 1 }).unwrap();
+    let elsewhere = Remembered::open(place.config.own_file(crate::offer::ANSWERS)).unwrap();
+    let forgotten = async {
+        tokio::time::sleep(INTERVAL * 2).await;
+        elsewhere.forget(1).unwrap();
+        while place.offer.answers().said_of(&about).is_some() {
+            tokio::time::sleep(INTERVAL).await;
+        }
+    };
+    tokio::select! {
+        () = follow(source(place.dir.path()), place.config.clone(), &place.offer, &place.tools) => {}
+        () = forgotten => {}
+    }
+    assert_eq!(place.offer.answers().all(), []);
+}
+
 #[test]
 fn what_a_foot_is_born_with_stays_as_it_was() {
     let place = place();
