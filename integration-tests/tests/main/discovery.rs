@@ -70,7 +70,7 @@ async fn listings_are_filtered_by_label_source_and_prefix_and_come_in_pages() ->
         Ok(tools.iter().filter_map(|tool| tool["name"].as_str()).map(str::to_owned).collect())
     };
     let labelled = listed("label=write").await?;
-    assert_eq!(labelled, ["doc_delete", "doc_edit", "doc_write"]);
+    assert_eq!(labelled, ["doc_delete", "doc_edit", "doc_write", "file_pull", "file_push"]);
     assert!(listed("source=configured").await?.iter().all(|name| name.starts_with("doc_")));
     assert_eq!(listed("prefix=tool_&source=built-in").await?, ["tool_description", "tool_list"]);
     let (mut all, mut cursor) = (Vec::new(), String::new());
