@@ -10,7 +10,8 @@ async fn on_a_full_disk_nothing_begins_and_what_has_begun_can_end() {
     machine.disk.fill(true);
     // There is room for some: it was allocated ahead.
     let refusal = loop {
-        let call = format!("key-{}", tickets.len());
+        // As long as an id may be: end and ack together need more than is kept for the end.
+        let call = format!("key-{:0124}", tickets.len());
         match process.begin(&machine, &call).await {
             (Begun::Yes, ticket) => tickets.push((call, ticket)),
             (Begun::Refused(refusal), _) => break refusal,
