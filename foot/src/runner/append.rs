@@ -2,6 +2,7 @@
 
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use async_trait::async_trait;
 use footbridge_shared::ErrorCode;
@@ -29,16 +30,19 @@ impl Append {
 #[derive(Debug, Deserialize)]
 struct Line {
     line: String,
+    #[serde(default)]
+    ms: u64,
 }
 
 #[async_trait]
 impl Tool for Append {
     fn entry(&self) -> ToolEntry {
-        let schema = json!({"type": "object", "properties": {"line": {"type": "string", "pattern": "^[^\\n]*$"}},
-            "required": ["line"], "additionalProperties": false});
+        let schema = json!({"type": "object", "required": ["line"], "additionalProperties": false,
+            "properties": {"line": {"type": "string", "pattern": "^[^\\n]*$"}, "ms": {"type": "integer", "minimum": 0}}});
+        let description = "Appends `line` to the file of this tool, amidst `ms` milliseconds of other work.";
         ToolEntry {
             labels: vec!["echo".to_owned()],
-            ..ToolEntry::new("echo_append", "Appends `line` to the file of this tool.", crate::tools::raw(&schema))
+            ..ToolEntry::new("echo_append", description, crate::tools::raw(&schema))
         }
     }
 
@@ -47,14 +51,26 @@ impl Tool for Append {
     }
 
     async fn plan(&self, arguments: Arguments, _: &CallContext) -> Result<Plan, Failure> {
-        let Line { line } = arguments.parse()?;
-        let file = self.file.clone();
-        let work = move || append(&file, &line).map(|()| ToolOutput::text(&line));
-        Ok(Plan::new(Action::Nothing, async move |_| {
-            let done = tokio::task::spawn_blocking(work).await.map_err(std::io::Error::other).flatten();
-            done.map_err(|error| Failure::completed(ErrorCode::ToolFailed, "the line was not written").cause(error))
+        let Line { line, ms } = arguments.parse()?;
+        let (file, half) = (self.file.clone(), Duration::from_millis(ms / 2));
+        Ok(Plan::new(Action::Nothing, async move |ctx| {
+            if stopped_within(half, &ctx).await {
+                return Err(Failure::not_run(ErrorCode::Cancelled, "stopped before the line was written"));
+            }
+            let output = ToolOutput::text(&line);
+            let done = tokio::task::spawn_blocking(move || append(&file, &line)).await;
+            let done = done.map_err(std::io::Error::other).flatten();
+            done.map_err(|error| Failure::completed(ErrorCode::ToolFailed, "the line was not written").cause(error))?;
+            if stopped_within(half, &ctx).await {
+                return Err(Failure::completed(ErrorCode::Cancelled, "stopped after the line was written"));
+            }
+            Ok(output)
         }))
     }
+}
+
+async fn stopped_within(time: Duration, ctx: &CallContext) -> bool {
+    tokio::time::timeout(time, ctx.cancelled()).await.is_ok()
 }
 
 /// One write: a process that is killed writes the line whole or not at all.
