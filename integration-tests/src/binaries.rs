@@ -43,6 +43,12 @@ fn build() -> Result<()> {
     let mut cargo = Command::new(env!("CARGO"));
     cargo.current_dir(workspace).args(["build", "--quiet", "--locked", "--bins"]);
     cargo.args(["--package", "footbridge-hub", "--package", "footbridge-foot"]);
+    // What the outer cargo says of this package is nothing to the inner one; build scripts that look at it would run anew.
+    for (name, _) in std::env::vars_os() {
+        if name.to_str().is_some_and(|name| name.starts_with("CARGO_PKG_") || name.starts_with("CARGO_MANIFEST_")) {
+            cargo.env_remove(name);
+        }
+    }
     let target = target()?;
     if target.ends_with("release") {
         cargo.arg("--release");
