@@ -2,6 +2,7 @@
 
 use std::path::Path;
 use std::process::Command;
+use std::sync::Arc;
 
 use tempfile::TempDir;
 
@@ -20,7 +21,7 @@ pub struct TestFoot {
     command: Command,
     /// What its owner sees.
     owner: Api,
-    state: TempDir,
+    state: Arc<TempDir>,
 }
 
 impl TestFoot {
@@ -44,7 +45,7 @@ impl TestFoot {
         root: &Path,
         more: &[&str],
     ) -> Result<Self> {
-        let foot = Self::launch(hub, url, subject, name, root, more, tempfile::tempdir()?).await?;
+        let foot = Self::launch(hub, url, subject, name, root, more, Arc::new(tempfile::tempdir()?)).await?;
         foot.connected().await?;
         Ok(foot)
     }
@@ -60,7 +61,7 @@ impl TestFoot {
         name: &str,
         root: &Path,
         more: &[&str],
-        state: TempDir,
+        state: Arc<TempDir>,
     ) -> Result<Self> {
         let token = hub.token(subject, &["foot", "viewer"]).await?;
         let token_file = state.path().join("token");
@@ -114,6 +115,11 @@ impl TestFoot {
     /// Where its key and its journal lie.
     pub fn state(&self) -> &Path {
         self.state.path()
+    }
+
+    /// The same, for another foot that shares it.
+    pub fn shared_state(&self) -> Arc<TempDir> {
+        self.state.clone()
     }
 }
 

@@ -13,6 +13,7 @@ pub mod process;
 pub mod proxy;
 pub mod raw_foot;
 pub mod scale;
+pub mod watcher;
 
 /// Any error fails a test.
 pub type Result<T, E = Box<dyn std::error::Error + Send + Sync>> = std::result::Result<T, E>;

@@ -102,6 +102,11 @@ impl FaultProxy {
         self.weather.order.send_modify(|order| *order = (order.0 + 1, Some(fault)));
     }
 
+    /// How long a fault lasts that was asked for.
+    pub fn lasting(fault: Fault) -> Duration {
+        Plan::lasting(fault)
+    }
+
     /// Resets every connection there is.
     pub fn cut_all(&self) {
         self.inject(Fault::Reset);

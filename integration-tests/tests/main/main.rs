@@ -10,6 +10,7 @@ mod crash;
 mod discovery;
 mod documents;
 mod exec;
+mod faults;
 mod help;
 mod hostile_foot;
 mod isolation;
@@ -20,6 +21,7 @@ mod parts;
 mod permissions;
 mod scripts;
 mod specification;
+mod takeover;
 mod up;
 mod writing;
 
