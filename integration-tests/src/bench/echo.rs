@@ -1,4 +1,5 @@
-//! The comparison: the least that an HTTP server and a WebSocket server can do.
+//! The comparison: the least that an HTTP server and a WebSocket server can do: answer with what they were sent, or, asked
+//! for `bytes 123`, with so many.
 
 use axum::Router;
 use axum::body::Bytes;
@@ -6,6 +7,7 @@ use axum::routing::post;
 use axum::serve::ListenerExt as _;
 use futures::{SinkExt as _, StreamExt as _};
 use tokio::net::TcpListener;
+use tokio_tungstenite::tungstenite::Message;
 
 use super::say;
 use crate::Result;
@@ -17,7 +19,8 @@ use crate::Result;
 pub async fn serve_http() -> Result<()> {
     let listener = TcpListener::bind("127.0.0.1:0").await?;
     say(&format!("listening on http://{}", listener.local_addr()?));
-    let app = Router::new().route("/echo", post(|body: Bytes| async move { body }));
+    let echo = post(|body: Bytes| async move { asked_for(&body).map_or(body, Bytes::from) });
+    let app = Router::new().route("/echo", echo);
     let listener = listener.tap_io(|socket| {
         // Without it a small answer may wait for an acknowledgement.
         let _ = socket.set_nodelay(true);
@@ -38,8 +41,15 @@ pub async fn serve_socket() -> Result<()> {
         let mut socket = tokio_tungstenite::accept_async(stream).await?;
         while let Some(Ok(message)) = socket.next().await {
             if message.is_text() {
-                socket.send(message).await?;
+                let asked = asked_for(message.to_text()?.as_bytes());
+                socket.send(asked.map_or(message, Message::text)).await?;
             }
         }
     }
+}
+
+/// The text that a request asks for, if it does.
+fn asked_for(request: &[u8]) -> Option<String> {
+    let bytes = std::str::from_utf8(request.strip_prefix(b"bytes ")?).ok()?.parse().ok()?;
+    Some("x".repeat(bytes))
 }

@@ -16,6 +16,31 @@ pub struct Row {
     pub target: Target,
 }
 
+impl Row {
+    /// Two times, in microseconds; ours should be at most `bound` times the other.
+    pub fn time(what: String, ours_us: f64, comparison_us: f64, bound: f64) -> Self {
+        let show = |us: f64| if us < 100_000.0 { format!("{us:.0} µs") } else { format!("{:.0} ms", us / 1_000.0) };
+        Self {
+            what,
+            ours: show(ours_us),
+            comparison: show(comparison_us),
+            ratio: ours_us / comparison_us,
+            target: Target::AtMost(bound),
+        }
+    }
+
+    /// Two numbers of calls a second; ours should be at least `bound` times the other.
+    pub fn throughput(what: String, ours: f64, comparison: f64, bound: f64) -> Self {
+        Self {
+            what,
+            ours: format!("{ours:.0}/s"),
+            comparison: format!("{comparison:.0}/s"),
+            ratio: ours / comparison,
+            target: Target::AtLeast(bound),
+        }
+    }
+}
+
 /// On which side of a bound a ratio should be.
 #[derive(Debug, Clone, Copy)]
 pub enum Target {

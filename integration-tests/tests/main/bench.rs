@@ -6,7 +6,8 @@ use crate::TestResult;
 
 #[test]
 fn the_relay_benchmark_prints_every_row() -> TestResult {
-    let output = Command::new(env!("CARGO_BIN_EXE_relay-bench")).args(["--calls", "64", "--rounds", "1"]).output()?;
+    let output =
+        Command::new(env!("CARGO_BIN_EXE_relay-bench")).args(["relay", "--calls", "64", "--rounds", "1"]).output()?;
     let (said, complaint) = (String::from_utf8(output.stdout)?, String::from_utf8(output.stderr)?);
     assert!(output.status.success(), "{said}{complaint}");
     let rows: Vec<&str> = said.lines().filter_map(|line| line.strip_prefix("| ")?.split(" |").next()).collect();

@@ -35,7 +35,7 @@ const KILL_EVERY: Duration = Duration::from_secs(3);
 /// A hub that notices soon that a foot is gone, milliseconds.
 const HEARTBEAT_MS: u64 = 1_000;
 /// Fewer faults are no bad weather.
-const MIN_FAULTS: u64 = 20;
+const MIN_FAULTS: u64 = 15;
 
 /// Who is killed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
