@@ -16,6 +16,7 @@ mod hostile_foot;
 mod isolation;
 mod keyed;
 mod load;
+mod long_calls;
 mod ownership;
 mod parts;
 mod permissions;
