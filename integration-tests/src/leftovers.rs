@@ -3,11 +3,33 @@
 use std::path::Path;
 use std::time::{Duration, Instant};
 
+use rustix::process::Signal;
+
 use crate::Result;
+use crate::foot::TestFoot;
+use crate::hub::TestHub;
 
 /// How long processes may take to end when what they worked for is gone: a script worker notices within this.
 const PATIENCE: Duration = Duration::from_secs(5);
 const PAUSE: Duration = Duration::from_millis(20);
+
+/// Ends the feet in order and kills the hub; then no process may be left that works in their folders or in `folder`.
+///
+/// # Errors
+/// A foot that does not end in order, and what is left behind.
+pub fn end(hub: TestHub, feet: Vec<TestFoot>, folder: &Path) -> Result<()> {
+    for mut foot in feet {
+        foot.process.signal(Signal::TERM)?;
+        let status = foot.process.wait()?;
+        if !status.success() {
+            return Err(format!("the foot {} ended with {status}:\n{}", foot.name, foot.process.output()).into());
+        }
+        none_left(&[foot.state()])?;
+    }
+    let data = hub.data();
+    drop(hub);
+    none_left(&[&data, folder])
+}
 
 /// Waits until no process is left that has to do with any of these folders: that names one in its command line, or works
 /// in one. Its own process does not count.

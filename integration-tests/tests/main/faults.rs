@@ -6,17 +6,15 @@
 mod callers;
 mod ledger;
 
-use std::path::Path;
 use std::time::{Duration, Instant};
 
 use integration_tests::bench::say;
 use integration_tests::eventually::eventually;
 use integration_tests::foot::TestFoot;
 use integration_tests::hub::{Options, TestHub};
-use integration_tests::leftovers::none_left;
+use integration_tests::leftovers::end;
 use integration_tests::proxy::{Counts, Fault, FaultProxy, Plan, seed};
 use integration_tests::scale;
-use rustix::process::Signal;
 use tempfile::TempDir;
 
 use crate::TestResult;
@@ -130,16 +128,7 @@ impl Stage {
 
     /// Ends everything in order, and returns the lines that were written by then.
     fn end(self) -> TestResult<String> {
-        for mut foot in self.feet {
-            foot.process.signal(Signal::TERM)?;
-            let (status, output) = (foot.process.wait()?, foot.process.output());
-            assert!(status.success(), "{status}: {output}");
-            none_left(&[foot.state()])?;
-        }
-        let data = self.hub.data();
-        drop(self.hub);
-        let folders: [&Path; 2] = [&data, self.folder.path()];
-        none_left(&folders)?;
+        end(self.hub, self.feet, self.folder.path())?;
         Ok(std::fs::read_to_string(self.folder.path().join("lines"))?)
     }
 }

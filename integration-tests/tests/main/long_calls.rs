@@ -7,6 +7,7 @@ use integration_tests::api::{Api, send};
 use integration_tests::eventually::eventually;
 use integration_tests::foot::TestFoot;
 use integration_tests::hub::{Options, TestHub};
+use integration_tests::leftovers;
 use integration_tests::proxy::{FaultProxy, Plan};
 use reqwest::Method;
 use serde_json::{Value, json};
@@ -90,13 +91,13 @@ async fn a_cancelled_call_ends_where_it_runs_and_frees_its_place() -> TestResult
         assert!(begun.elapsed() < PROMPT, "{by}: the place was free after {:?}", begun.elapsed());
     }
     assert_eq!(foot.welcomes(), 1, "{}", foot.process.output());
-    Ok(())
+    leftovers::end(hub, vec![foot], folder.path())
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn signs_of_life_carry_a_call_past_its_idle_limit_and_never_past_its_hard_one() -> TestResult {
     let (hub, api, folder) = stage().await?;
-    let _foot = TestFoot::start(&hub, "ann", "dev", folder.path(), &["--echo"]).await?;
+    let foot = TestFoot::start(&hub, "ann", "dev", folder.path(), &["--echo"]).await?;
     let wait = async |arguments: Value, idle_ms: u64, hard_ms: u64| {
         let body = json!({"arguments": arguments, "timeoutMs": idle_ms, "maxTimeoutMs": hard_ms});
         let answer = send(api.scoped(Method::POST, "tools/dev__echo_wait/invoke").json(&body)).await?;
@@ -108,7 +109,7 @@ async fn signs_of_life_carry_a_call_past_its_idle_limit_and_never_past_its_hard_
     assert!(code == "deadline_exceeded" && (1_000..30_000).contains(&took), "{code} after {took} ms");
     let (code, took) = wait(json!({"ms": ENDLESS_MS, "progressMs": 100}), 1_000, 2_000).await?;
     assert!(code == "deadline_exceeded" && (2_000..30_000).contains(&took), "{code} after {took} ms");
-    Ok(())
+    leftovers::end(hub, vec![foot], folder.path())
 }
 
 /// H18: neither the heartbeat nor other calls wait for a call, with and without signs of life.
@@ -138,7 +139,7 @@ async fn long_calls_starve_nobody() -> TestResult {
     }
     assert!(quick > 10, "{quick} quick calls beside the long ones");
     assert_eq!(foot.welcomes(), 1, "the connection lasts: {}", foot.process.output());
-    Ok(())
+    leftovers::end(hub, vec![foot], folder.path())
 }
 
 /// H17 on real processes: the foot is cut off and resumes; it is killed and comes back; it is killed and does not.
@@ -175,5 +176,6 @@ async fn a_call_on_a_foot_that_goes_away_has_a_known_fate() -> TestResult {
         let running = calls["calls"].as_array().into_iter().flatten().any(|call| call["state"] == "running");
         Ok((!running).then_some(()))
     })
-    .await
+    .await?;
+    leftovers::end(hub, Vec::new(), folder.path())
 }

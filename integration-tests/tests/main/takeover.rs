@@ -8,7 +8,7 @@ use integration_tests::api::Api;
 use integration_tests::eventually::eventually;
 use integration_tests::foot::TestFoot;
 use integration_tests::hub::TestHub;
-use integration_tests::leftovers::none_left;
+use integration_tests::leftovers::{end, none_left};
 use integration_tests::proxy::{Fault, FaultProxy, Plan};
 use integration_tests::watcher::{Seen, Watcher};
 use serde_json::json;
@@ -130,7 +130,7 @@ async fn a_newer_process_takes_over_without_a_gap_and_the_older_one_ends_its_wor
         older = newer;
     }
     assert_unbroken(&watcher.seen().await?);
-    Ok(())
+    end(stage.hub, vec![older], stage.folder.path())
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -153,7 +153,7 @@ async fn another_key_never_gets_the_name_and_the_owner_of_it_notices_nothing() -
     assert_eq!(stage.served("second")?, Vec::<String>::new());
     assert_unbroken(&watcher.seen().await?);
     assert_eq!(first.welcomes(), 1, "{}", first.process.output());
-    Ok(())
+    end(stage.hub, vec![first], stage.folder.path())
 }
 
 /// H16: the hub holds the old connection open for long after the new one is up; then comes what was said on it last, and
@@ -183,7 +183,7 @@ async fn a_late_close_of_the_old_connection_is_noticed_by_nobody() -> TestResult
         assert_eq!(proxy.counts().of(Fault::Strand), round as u64 + 1, "{}", proxy.counts());
     }
     assert_unbroken(&watcher.seen().await?);
-    Ok(())
+    end(stage.hub, vec![foot], stage.folder.path())
 }
 
 /// A foot that is cut off is missing, for a reason that its owner can see, and only until it is back.
@@ -203,5 +203,5 @@ async fn a_foot_that_was_cut_off_is_away_and_soon_back() -> TestResult {
     let seen = watcher.seen().await?;
     assert_eq!((seen.gaps.len(), seen.doubles), (1, 0), "{seen:?}");
     assert!(seen.gaps.iter().all(|gap| gap.state == "away" && gap.lasted < COMES_BACK), "{seen:?}");
-    Ok(())
+    end(stage.hub, vec![foot], stage.folder.path())
 }
