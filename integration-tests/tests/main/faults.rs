@@ -152,3 +152,27 @@ async fn the_same_while_the_feet_are_killed() -> TestResult {
     assert_eq!(tally.silent, 0, "the hub always answers: {tally}");
     Ok(())
 }
+
+/// Callers lose patience and come again, two of them at once: each call runs once all the same, and both get its result.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_key_makes_it_exactly_once_however_often_it_is_sent() -> TestResult {
+    let tally = Stage::set().await?.tell(Manner::Twice, Killed::Nobody).await?;
+    assert_eq!(tally.done, tally.all(), "every call has its result: {tally}");
+    Ok(())
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_key_outlives_the_hub() -> TestResult {
+    let tally = Stage::set().await?.tell(Manner::Keyed, Killed::Hub).await?;
+    assert_eq!(tally.done + tally.completed, tally.all(), "every call ran, and is known to have run: {tally}");
+    assert!(tally.completed * 50 < tally.all(), "hardly a result is lost: {tally}");
+    Ok(())
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_key_makes_it_at_most_once_while_the_feet_are_killed() -> TestResult {
+    let tally = Stage::set().await?.tell(Manner::Keyed, Killed::Feet).await?;
+    assert_eq!(tally.silent, 0, "{tally}");
+    assert!(tally.done * 2 > tally.all(), "most calls have their result: {tally}");
+    Ok(())
+}

@@ -105,6 +105,13 @@ pub(super) struct Tally {
     codes: BTreeMap<String, usize>,
 }
 
+impl Tally {
+    /// Calls in all.
+    pub(super) fn all(&self) -> usize {
+        self.done + self.completed + self.not_run + self.unknown_ran + self.unknown_not + self.silent
+    }
+}
+
 impl fmt::Display for Tally {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { done, completed, not_run, unknown_ran, unknown_not, silent, codes } = self;
