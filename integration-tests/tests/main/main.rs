@@ -21,6 +21,7 @@ mod ownership;
 mod parts;
 mod permissions;
 mod scripts;
+mod slow_link;
 mod specification;
 mod takeover;
 mod up;
