@@ -4,27 +4,52 @@ use std::process::Command;
 
 use crate::TestResult;
 
-#[test]
-fn the_relay_benchmark_prints_every_row() -> TestResult {
-    let output =
-        Command::new(env!("CARGO_BIN_EXE_relay-bench")).args(["relay", "--calls", "64", "--rounds", "1"]).output()?;
+/// The rows of a part, without their figures.
+fn rows_of(part: &str) -> TestResult<Vec<String>> {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_relay-bench"));
+    let output = command.args([part, "--calls", "64", "--rounds", "1"]).output()?;
     let (said, complaint) = (String::from_utf8(output.stdout)?, String::from_utf8(output.stderr)?);
     assert!(output.status.success(), "{said}{complaint}");
-    let rows: Vec<&str> = said.lines().filter_map(|line| line.strip_prefix("| ")?.split(" |").next()).collect();
+    let rows = said.lines().filter_map(|line| line.strip_prefix("| ")?.split(" |").next());
+    Ok(rows.skip_while(|row| *row != "what").skip(1).map(str::to_owned).collect())
+}
+
+/// What one caller, and many, are measured by.
+fn figures(what: &str, callers: usize) -> Vec<String> {
+    let figures = ["p50", "p99", "throughput (slower of the two)"];
+    let count = if callers > 1 { 3 } else { 2 };
+    figures.iter().take(count).map(|figure| format!("{what}, {callers} caller(s), {figure}")).collect()
+}
+
+#[test]
+fn the_relay_benchmark_prints_every_row() -> TestResult {
+    let all = [("1 KiB", 1), ("1 KiB", 64), ("32 KiB", 1), ("32 KiB", 64)];
+    assert_eq!(rows_of("relay")?, all.map(|(what, callers)| figures(what, callers)).concat());
+    Ok(())
+}
+
+#[test]
+fn the_benchmark_of_keys_prints_every_row() -> TestResult {
+    let all = [("reading tool", 1), ("writing tool", 1), ("reading tool", 64), ("writing tool", 64)];
+    assert_eq!(rows_of("keyed")?, all.map(|(what, callers)| figures(what, callers)).concat());
+    Ok(())
+}
+
+#[test]
+fn the_benchmark_of_large_results_prints_every_row() -> TestResult {
+    let all = [("100 KiB", 1), ("100 KiB", 64), ("5 MiB", 1)];
+    assert_eq!(rows_of("payloads")?, all.map(|(what, callers)| figures(what, callers)).concat());
+    Ok(())
+}
+
+#[test]
+fn the_benchmark_of_the_slow_link_prints_every_row() -> TestResult {
     assert_eq!(
-        rows,
+        rows_of("slow-link")?,
         [
-            "what",
-            "1 KiB, 1 caller(s), p50",
-            "1 KiB, 1 caller(s), p99",
-            "1 KiB, 64 caller(s), p50",
-            "1 KiB, 64 caller(s), p99",
-            "1 KiB, 64 caller(s), throughput (slower of the two)",
-            "32 KiB, 1 caller(s), p50",
-            "32 KiB, 1 caller(s), p99",
-            "32 KiB, 64 caller(s), p50",
-            "32 KiB, 64 caller(s), p99",
-            "32 KiB, 64 caller(s), throughput (slower of the two)",
+            "p50 of small calls (the same alone)",
+            "p99 of small calls (1 s + round trip)",
+            "time of the large results (what the link needs)",
         ]
     );
     Ok(())
