@@ -47,7 +47,7 @@ fn the_benchmark_of_the_slow_link_prints_every_row() -> TestResult {
     assert_eq!(
         rows_of("slow-link")?,
         [
-            "p50 of small calls (the same alone)",
+            "p50 of small calls (1 s + round trip)",
             "p99 of small calls (1 s + round trip)",
             "time of the large results (what the link needs)",
         ]
