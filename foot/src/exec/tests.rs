@@ -38,7 +38,6 @@ fn is_a_launcher_when_a_test_starts_it_as_one() {
 struct Machine {
     dir: tempfile::TempDir,
     tools: ToolSet,
-    jobs: Arc<Jobs>,
 }
 
 /// What is special about a machine.
@@ -86,10 +85,10 @@ impl Machine {
             ..ExecSettings::default()
         };
         let variables = vec![("PATH".into(), "/usr/bin:/bin".into()), ("HOME".into(), "/home/nobody".into())];
-        let executor = Executor::new(jobs.clone(), &permissions, settings, variables).unwrap();
+        let executor = Executor::new(jobs, &permissions, settings, variables).unwrap();
         let (tools, left_out) = ToolSet::new(exec_tools(&executor), &permissions);
         assert_eq!(left_out, []);
-        Self { dir, tools, jobs }
+        Self { dir, tools }
     }
 
     fn root(&self) -> PathBuf {
