@@ -133,7 +133,7 @@ fn arguments(hub: &HubFile, token_file: &Path, state: &Path, allowed: Allowed) -
         (allowed.exec, "--allow-exec"),
         (!allowed.kernel_sandbox, "--no-kernel-sandbox"),
     ];
-    arguments.extend(flags.into_iter().filter_map(|(given, flag)| given.then(|| flag.into())));
+    arguments.extend(flags.into_iter().filter(|(given, _)| *given).map(|(_, flag)| flag.into()));
     arguments
 }
 
