@@ -84,14 +84,16 @@ mod tests {
     #[test]
     fn descendants_are_found_and_told_from_others_with_the_same_id() {
         let mut child = Command::new("/bin/sh")
-            .args(["-c", "cat & cat; wait"])
+            .args(["-c", "exec 3<&0; cat <&3 & cat; wait"])
             .stdin(Stdio::piped())
             .stdout(Stdio::null())
             .spawn()
             .unwrap();
         let own = rustix::process::getpid();
         let shell = Pid::from_child(&child);
+        let end = std::time::Instant::now() + std::time::Duration::from_secs(30);
         while descendants(shell).len() < 2 {
+            assert!(std::time::Instant::now() < end, "the shell starts two processes");
             std::thread::yield_now();
         }
         assert!(descendants(own).iter().any(|process| process.pid == shell));

@@ -35,7 +35,7 @@ async fn nothing_is_read_outside_of_the_roots_by_whatever_way() {
         "cat folder/secret".to_owned(),
         "cat ../outside/secret".to_owned(),
         format!("cat /proc/self/root{secret}"),
-        format!("cat /proc/self/cwd/../outside/secret"),
+        "cat /proc/self/cwd/../outside/secret".to_owned(),
         format!("cat /proc/{foot}/root{secret}"),
         format!("cat /proc/{foot}/cwd/src/lib.rs"),
         format!("cat /proc/$PPID/root{secret}"),
