@@ -1,5 +1,7 @@
 //! The owner's rules: what they are about, and which of them speak of an action.
 
+mod kept;
+
 use std::collections::HashSet;
 use std::fmt;
 use std::path::{Path, PathBuf};
@@ -8,6 +10,8 @@ use std::sync::Arc;
 use super::command::{Part, Reading};
 use super::pattern::{ArgvPattern, Fit, NamePattern, PathPattern, PatternError};
 use super::programs::Programs;
+
+use kept::{Bound, KeptFromTool};
 
 /// Words of a command that are looked at as paths.
 const MAX_PATHS: usize = 4_000;
@@ -230,42 +234,6 @@ impl Rule {
             }
             _ => None,
         }
-    }
-}
-
-/// Patterns of a rule, each with its detours.
-#[derive(Debug)]
-struct Bound(Vec<(PathPattern, Vec<(PathBuf, PathBuf)>)>);
-
-impl Bound {
-    fn keeps(&self, path: &Path, roots: &[PathBuf]) -> bool {
-        self.0.iter().any(|(pattern, detours)| pattern.keeps(path, roots, detours))
-    }
-
-    fn is(&self, path: &Path, roots: &[PathBuf]) -> bool {
-        self.0.iter().any(|(pattern, _)| pattern.is(path, roots))
-    }
-}
-
-/// What one tool does not get to see during one call.
-#[derive(Debug)]
-pub(crate) struct KeptFromTool {
-    roots: Arc<[PathBuf]>,
-    deny: Vec<Bound>,
-    allow: Vec<Bound>,
-    ask: Vec<Bound>,
-}
-
-impl crate::policy::Kept for KeptFromTool {
-    /// What a person would have to be asked about is kept in a walk: nobody can be asked about each file. But whoever
-    /// was asked about a folder was asked about what lies in it.
-    fn keeps(&self, real: &Path, granted: Option<&Path>) -> bool {
-        let any = |rules: &[Bound], path| rules.iter().any(|rule| rule.keeps(path, &self.roots));
-        if any(&self.deny, real) {
-            return true;
-        }
-        let asks = |path| any(&self.ask, path) && !self.allow.iter().any(|rule| rule.is(path, &self.roots));
-        asks(real) && !granted.is_some_and(|granted| real.starts_with(granted) && asks(granted))
     }
 }
 
