@@ -194,7 +194,7 @@ pub(crate) struct Served {
     state: Option<PathBuf>,
     token: Option<TokenSource>,
     pub(crate) permitted: Permitted,
-    exec: ExecSettings,
+    pub(crate) exec: ExecSettings,
 }
 
 impl Served {

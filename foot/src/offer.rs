@@ -6,9 +6,10 @@ use std::sync::Arc;
 use crate::clock::SharedClock;
 use crate::config::{FootConfig, Permitted};
 use crate::error::FootError;
-use crate::exec::{Executor, Jobs, Launcher};
+use crate::exec::{ExecSettings, Executor, Jobs, Launcher};
 use crate::permissions::{Asker, Audit, Desk, Judge, Permissions, Programs, ReadRules, Remembered};
 use crate::policy::{Floor, Policy, PolicyError};
+use crate::runner::Runner;
 use crate::tools::{Tool, ToolSetError, exec_tools};
 
 /// All that is on offer, and all that it takes to make it anew under other settings.
@@ -49,11 +50,21 @@ impl Offer {
 
     /// The tools, within what is permitted.
     pub(crate) fn tools(&self, config: &FootConfig, permissions: &Arc<Permissions>) -> Vec<Arc<dyn Tool>> {
-        let mut tools = config.runner.tools(permissions);
-        let executor = Executor::offered(&self.jobs, permissions, &config.exec);
-        tools.extend(executor.iter().flat_map(exec_tools));
-        tools
+        tools(&config.runner, &config.exec, &self.jobs, permissions)
     }
+}
+
+/// The tools of a runner, and, where the settings and the machine let commands be run, those for them.
+pub(crate) fn tools(
+    runner: &Runner,
+    exec: &ExecSettings,
+    jobs: &Arc<Jobs>,
+    permissions: &Arc<Permissions>,
+) -> Vec<Arc<dyn Tool>> {
+    let mut tools = runner.tools(permissions);
+    let executor = Executor::offered(jobs, permissions, exec);
+    tools.extend(executor.iter().flat_map(exec_tools));
+    tools
 }
 
 /// Suffix of the file of remembered answers.

@@ -7,10 +7,11 @@ use clap::Args;
 use comfy_table::{ContentArrangement, Table, presets};
 
 use super::{BROKEN, SettingsArgs, complain, say};
+use crate::clock::SystemClock;
 use crate::config::Environment;
+use crate::exec::{Jobs, Launcher};
 use crate::offer;
 use crate::permissions::{Desk, Permissions};
-use crate::policy::Floor;
 use crate::runner::Runner;
 use crate::tools::ToolSet;
 
@@ -24,21 +25,23 @@ pub(super) struct ToolsArgs {
     json: bool,
 }
 
-/// Lists the tools; returns the exit code. They are the same for every root, so none has to be there.
+/// Lists the tools that a foot offers under its settings; returns the exit code.
 pub(super) fn tools(args: ToolsArgs, environment: &Environment, here: &Path) -> u8 {
     let ToolsArgs { settings, json } = args;
     let runner = if settings.echo { Runner::Echo } else { Runner::Real };
-    let judge = settings
-        .served(environment, here)
-        .and_then(|served| Ok(offer::judge(&["/".into()], Floor::default(), &served.permitted)?));
-    let permissions = match judge {
-        Ok(judge) => Permissions::with(judge, Arc::new(Desk::closed())),
+    let offered = settings.served(environment, here).and_then(|served| {
+        let judge = offer::judge(&served.roots, served.floor(), &served.permitted)?;
+        let permissions = Permissions::with(judge, Arc::new(Desk::closed()));
+        let jobs = Jobs::new(Launcher::of_this_program(), Arc::new(SystemClock), served.exec.max_jobs);
+        Ok((offer::tools(&runner, &served.exec, &jobs, &permissions), permissions))
+    });
+    let entries = match offered {
+        Ok((tools, permissions)) => ToolSet::new(tools, &permissions).0.entries(),
         Err(error) => {
             complain(&error);
             return error.code();
         }
     };
-    let entries = ToolSet::new(runner.tools(&permissions), &permissions).0.entries();
     if json {
         return match serde_json::to_string_pretty(&entries) {
             Ok(json) => say(&format!("{json}\n")),
