@@ -14,7 +14,7 @@ use serde_json::{Value, json};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::tcp::{OwnedReadHalf, OwnedWriteHalf};
 use tokio::net::{TcpListener, TcpStream};
-use tokio::task::{JoinHandle, JoinSet};
+use tokio::task::JoinSet;
 
 use crate::TestResult;
 
@@ -113,11 +113,12 @@ async fn carry(mut from: OwnedReadHalf, mut to: OwnedWriteHalf, bytes_per_second
     }
 }
 
-/// A wire between a foot and its hub that carries so many bytes a second each way.
-async fn slow_wire(hub: &str, bytes_per_second: usize) -> TestResult<(String, JoinHandle<()>)> {
+/// A wire between a foot and its hub that carries so many bytes a second each way, until it is dropped.
+async fn slow_wire(hub: &str, bytes_per_second: usize) -> TestResult<(String, JoinSet<()>)> {
     let (listener, hub) = (TcpListener::bind("127.0.0.1:0").await?, hub.replace("http://", ""));
     let url = format!("http://{}", listener.local_addr()?);
-    let wire = tokio::spawn(async move {
+    let mut wire = JoinSet::new();
+    wire.spawn(async move {
         let mut carrying = JoinSet::new();
         while let Ok((foot, _)) = listener.accept().await {
             let Ok(hub) = TcpStream::connect(&hub).await else { break };
@@ -162,7 +163,7 @@ async fn on_a_slow_link_small_calls_and_heartbeats_pass_a_large_result() -> Test
     let (slowest, count) = small?;
     assert!(slowest <= Duration::from_secs(1) && count >= 4, "{count} calls, the slowest took {slowest:?}");
     assert_eq!(connections(&foot), 1, "{}", foot.process.output());
-    wire.abort();
+    drop(wire);
     Ok(())
 }
 
