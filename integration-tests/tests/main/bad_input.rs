@@ -2,6 +2,7 @@
 
 use std::process::Command;
 
+use footbridge_hub::web::MAX_CALL_BODY_BYTES;
 use integration_tests::api::{Api, send};
 use integration_tests::binaries;
 use integration_tests::hub::TestHub;
@@ -16,7 +17,7 @@ async fn each_bad_request_has_its_code_and_says_what_is_wrong() -> TestResult {
     let hub = TestHub::start().await?;
     let api = hub.api()?;
     let invoke = "/v1/local/main/tools/whoami/invoke";
-    let big = format!("{{\"arguments\": {{\"x\": \"{}\"}}}}", "x".repeat(5 * 1024 * 1024));
+    let big = format!("{{\"arguments\": {{\"x\": \"{}\"}}}}", "x".repeat(MAX_CALL_BODY_BYTES));
     let ask = |method: Method, path: &str, body: &str| send(api.request(method, path).body(body.to_owned()));
     for (method, path, body, status, code) in [
         (Method::POST, invoke, "{", 400, "bad_request"),
