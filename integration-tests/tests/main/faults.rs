@@ -35,6 +35,9 @@ const HEARTBEAT_MS: u64 = 1_000;
 /// Fewer faults are no bad weather.
 const MIN_FAULTS: u64 = 15;
 
+/// Lines that a failure shows of each foot.
+const LAST_LINES: usize = 8;
+
 /// Who is killed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Killed {
@@ -84,7 +87,7 @@ impl Stage {
         self.proxies.iter().for_each(FaultProxy::heal);
         let mut ledger = Ledger::default();
         while let Some(answers) = callers.join_next().await {
-            ledger.append(answers??);
+            ledger.append(answers?.map_err(|error| format!("{error}\n{}", self.last_words()))?);
         }
         self.nothing_runs().await?;
         let (counts, seed, count) = (self.faults(), self.seed, ledger.len());
@@ -114,6 +117,16 @@ impl Stage {
             kills += 1;
         }
         Ok(kills)
+    }
+
+    /// What each foot said last.
+    fn last_words(&self) -> String {
+        let said = self.feet.iter().map(|foot| {
+            let output = foot.process.output();
+            let last: Vec<&str> = output.lines().rev().take(LAST_LINES).collect();
+            format!("{}, latest first:\n{}", foot.name, last.join("\n"))
+        });
+        said.collect::<Vec<_>>().join("\n")
     }
 
     async fn nothing_runs(&self) -> TestResult {
