@@ -10,7 +10,7 @@ use footbridge_shared::limits::{
     CLOSE_DRAINING, CLOSE_NAME_TAKEN, CLOSE_REFUSED, CLOSE_SUPERSEDED, CLOSE_UNAUTHORIZED, HELLO_TIMEOUT,
     MAX_SOCKET_MESSAGE_BYTES,
 };
-use footbridge_shared::message::{FootToHub, Hello, HubToFoot, Welcome, WireError};
+use footbridge_shared::message::{FootToHub, Hello, HubToFoot, Pong, Welcome, WireError};
 use footbridge_shared::version::FOOTBRIDGE_V1;
 use futures::{SinkExt as _, StreamExt as _};
 use http::{Response, StatusCode};
@@ -22,6 +22,7 @@ use tokio_tungstenite::tungstenite::protocol::{CloseFrame, WebSocketConfig};
 use tokio_tungstenite::tungstenite::{self, Message};
 use tokio_tungstenite::{Connector, MaybeTlsStream, WebSocketStream, client_async_tls_with_config};
 
+use crate::clock::{Clock as _, SystemClock, millis};
 use crate::config::{FootConfig, HubUrl, Token, TokenSource};
 use crate::error::FootError;
 
@@ -191,6 +192,12 @@ async fn expect<T>(
                 Err(malformed) => return Err(Ended::lost(format!("the hub does not speak our protocol: {malformed}"))),
                 Ok(HubToFoot::Error(said)) => error = Some(said),
                 Ok(HubToFoot::Superseded(_)) => return Err(Ended::Superseded),
+                // The hub wants to know whether we are still here before it gives us another connection's place.
+                Ok(HubToFoot::Ping(ping)) => {
+                    let pong = Pong { echo_ms: ping.sent_ms, sent_ms: millis(SystemClock.boot()) };
+                    let sent = socket.send(Message::text(FootToHub::from(pong).encode())).await;
+                    sent.map_err(|error| Ended::lost(error.to_string()))?;
+                }
                 Ok(HubToFoot::Draining(draining)) => {
                     let wait = Some(Duration::from_millis(draining.reconnect_after_ms));
                     return Err(Ended::Lost { why: "the hub goes down".to_owned(), wait });

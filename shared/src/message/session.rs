@@ -120,7 +120,8 @@ wire! {
         shared_name: Option<FootName>,
     }
 
-    /// A heartbeat.
+    /// A heartbeat. A hub also sends one between `hello` and `welcome`, when the foot's name is in use by a connection that
+    /// seems to be open: a `hello` that a network brings late must not take its place.
     struct Ping {
         /// The sender's clock, milliseconds; echoed in `pong`.
         sent_ms: u64,

@@ -1,13 +1,11 @@
 //! How a connection becomes a foot's: challenge, `hello`, and everything that has to hold before `welcome`.
 
-use std::sync::Arc;
-
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use ed25519_dalek::{Signature, VerifyingKey};
 use footbridge_shared::ErrorCode;
 use footbridge_shared::id::{FootKey, SessionId};
-use footbridge_shared::message::{Challenge, FootToHub, Hello};
+use footbridge_shared::message::{Challenge, FootToHub, Hello, Ping};
 use footbridge_shared::proof::signed_bytes;
 
 use super::Core;
@@ -16,7 +14,6 @@ use super::connection::Seat;
 use super::foot::Arrival;
 use super::frame::{Ending, Frame};
 use super::inbound::Patience;
-use super::outbox::Outbox;
 use super::roster::{Address, Others};
 use super::wire::{Event, FootSocket, Wire};
 use crate::clock::{random_bytes, random_id};
@@ -35,6 +32,12 @@ pub(super) enum NoSeat {
     Lost(String),
 }
 
+impl From<Ending> for NoSeat {
+    fn from(ending: Ending) -> Self {
+        Self::Refused(ending)
+    }
+}
+
 /// Challenges whoever is there, checks the answer, and seats the foot.
 pub(super) async fn greet<S: FootSocket>(
     core: &Core,
@@ -45,14 +48,14 @@ pub(super) async fn greet<S: FootSocket>(
     wire.outbox().control(Challenge { nonce: nonce.clone() });
     let greeting = async {
         let hello = hello(core, wire).await?;
-        seat(core, wire.outbox().clone(), principal, hello, &nonce).await.map_err(NoSeat::Refused)
+        seat(core, wire, principal, hello, &nonce).await
     };
     tokio::select! {
         biased;
         () = core.lifecycle.soft().cancelled() => Err(NoSeat::Refused(Ending::drained())),
         () = principal.ended.cancelled() => Err(NoSeat::Refused(Ending::ended_token())),
         () = tokio::time::sleep(core.config.hello_timeout) => {
-            Err(NoSeat::Refused(Ending::timeout("there was no `hello` in time")))
+            Err(NoSeat::Refused(Ending::timeout("the greeting was not finished in time")))
         }
         greeted = greeting => greeted,
     }
@@ -60,6 +63,32 @@ pub(super) async fn greet<S: FootSocket>(
 
 /// Reads until `hello`.
 async fn hello<S: FootSocket>(core: &Core, wire: &mut Wire<S>) -> Result<Box<Hello>, NoSeat> {
+    read(core, wire, "hello", |message| match message {
+        FootToHub::Hello(hello) => Ok(hello),
+        other => Err(other),
+    })
+    .await
+}
+
+/// Waits until the other end answers a ping of just now. A network may keep a `hello` and bring it when its connection, or
+/// even its process, is long gone: nobody who is here may lose its place to that.
+async fn prove_alive<S: FootSocket>(core: &Core, wire: &mut Wire<S>) -> Result<(), NoSeat> {
+    let sent_ms = core.node.now_ms();
+    wire.outbox().control(Ping { sent_ms });
+    read(core, wire, "pong", |message| match message {
+        FootToHub::Pong(pong) if pong.echo_ms == sent_ms => Ok(()),
+        other => Err(other),
+    })
+    .await
+}
+
+/// Reads until a message that is `wanted`; gives back those that are not.
+async fn read<S: FootSocket, T>(
+    core: &Core,
+    wire: &mut Wire<S>,
+    what: &str,
+    wanted: impl Fn(FootToHub) -> Result<T, FootToHub> + Send,
+) -> Result<T, NoSeat> {
     let mut patience = Patience::default();
     loop {
         let frame = match wire.next().await {
@@ -68,23 +97,23 @@ async fn hello<S: FootSocket>(core: &Core, wire: &mut Wire<S>) -> Result<Box<Hel
             Event::Lost(reason) => return Err(NoSeat::Lost(reason)),
         };
         let problem = match frame {
-            Frame::Text(text) => match FootToHub::decode_frame(&String::from_utf8_lossy(&text)) {
-                Ok(FootToHub::Hello(hello)) => return Ok(hello),
-                Ok(FootToHub::Ping(ping)) => {
+            Frame::Text(text) => match FootToHub::decode_frame(&String::from_utf8_lossy(&text)).map(&wanted) {
+                Ok(Ok(found)) => return Ok(found),
+                Ok(Err(FootToHub::Ping(ping))) => {
                     wire.outbox().control(core.node.pong(&ping));
                     continue;
                 }
-                Ok(FootToHub::Pong(_)) => continue,
-                Ok(FootToHub::Unknown(kind)) => {
+                Ok(Err(FootToHub::Pong(_))) => continue,
+                Ok(Err(FootToHub::Unknown(kind))) => {
                     core.totals.unknown_type(&kind);
                     continue;
                 }
-                Ok(other) => format!("`{}` before `hello`", other.kind()),
+                Ok(Err(other)) => format!("`{}` before `{what}`", other.kind()),
                 Err(error) => error.to_string(),
             },
-            Frame::Binary(_) => "a part before `hello`".to_owned(),
+            Frame::Binary(_) => format!("a part before `{what}`"),
             Frame::Heartbeat => continue,
-            Frame::Close(_) => return Err(NoSeat::Lost("it closed before `hello`".to_owned())),
+            Frame::Close(_) => return Err(NoSeat::Lost(format!("it closed before `{what}`"))),
         };
         core.totals.bad_frame();
         if !patience.bear(wire.outbox(), problem) {
@@ -94,18 +123,19 @@ async fn hello<S: FootSocket>(core: &Core, wire: &mut Wire<S>) -> Result<Box<Hel
 }
 
 /// Checks a `hello` and makes the connection its foot's own.
-async fn seat(
+async fn seat<S: FootSocket>(
     core: &Core,
-    outbox: Arc<Outbox>,
+    wire: &mut Wire<S>,
     principal: &Principal,
     hello: Box<Hello>,
     nonce: &str,
-) -> Result<Seat, Ending> {
+) -> Result<Seat, NoSeat> {
     if !principal.has(Role::Foot) {
-        return Err(Ending::unauthorized(ErrorCode::Forbidden, "the token does not have the role `foot`"));
+        let message = "the token does not have the role `foot`";
+        return Err(Ending::unauthorized(ErrorCode::Forbidden, message).into());
     }
     if !proves(&hello.foot.id, &hello.proof, nonce) {
-        return Err(Ending::refused(ErrorCode::BadProof, ErrorCode::BadProof.meaning()));
+        return Err(Ending::refused(ErrorCode::BadProof, ErrorCode::BadProof.meaning()).into());
     }
     let scope = Scope::new(hello.tenant.clone(), hello.project.clone());
     check_scope(core, principal, &scope).await?;
@@ -113,7 +143,17 @@ async fn seat(
     let address = (principal.subject.clone(), hello.foot.name.clone());
     let now = core.clock.now();
     check_numbers(core, &scope, &address)?;
-    let held = core.bindings.hold(&scope, &address).await;
+    // The name is not held meanwhile: the other end may take its time, or be gone.
+    let mut alive = false;
+    let held = loop {
+        let held = core.bindings.hold(&scope, &address).await;
+        if alive || !core.known(&scope).is_some_and(|roster| roster.is_taken(&address, &hello.foot.id)) {
+            break held;
+        }
+        drop(held);
+        prove_alive(core, wire).await?;
+        alive = true;
+    };
     held.claim(&hello.foot.id, now).await.map_err(|error| match error {
         ClaimError::Taken => Ending::name_taken(&error.to_string()),
         ClaimError::Store(error) => {
@@ -128,7 +168,7 @@ async fn seat(
     let (foot, attached) = roster.attach(Arrival {
         hello,
         owner: principal.subject.clone(),
-        outbox,
+        outbox: wire.outbox().clone(),
         epoch,
         session,
         shared_name: None,

@@ -85,6 +85,12 @@ impl Roster {
         (state.bound.get(address).cloned(), state.feet.get(address).cloned())
     }
 
+    /// Whether the foot with this key is connected under the name.
+    pub(super) fn is_taken(&self, address: &Address, key: &FootKey) -> bool {
+        let foot = self.state.read().feet.get(address).cloned();
+        foot.is_some_and(|foot| foot.key == *key && foot.place() == FootState::Connected)
+    }
+
     /// What the owner of a name has here besides it.
     pub(super) fn others(&self, address: &Address) -> Others {
         let state = self.state.read();

@@ -2,10 +2,11 @@
 
 use std::time::Duration;
 
+use footbridge_shared::ErrorCode;
 use footbridge_shared::message::Share;
 use serde_json::json;
 
-use super::harness::{Heard, Hub, Identity, foot_name, hear, subject, tool};
+use super::harness::{Heard, Hub, Identity, foot_name, hear, principal, subject, tool};
 use crate::domain::feet::{FootDirectory as _, FootState};
 
 #[tokio::test(start_paused = true)]
@@ -37,6 +38,29 @@ async fn a_late_close_removes_nothing_of_the_new_connection() {
         hear!(new, Ack);
     }
     drop(new);
+    hub.ends_clean().await;
+}
+
+/// A network brought the `hello` of a process that is long gone, or that of a connection which its process has given up.
+#[tokio::test(start_paused = true)]
+async fn a_hello_that_comes_late_takes_nothing_over() {
+    let hub = Hub::new().await;
+    let mut here = hub.foot("ada", "dev").await;
+    here.offer(1, &["build"]).await;
+    for past in [here.identity.restarted(), here.identity.clone()] {
+        let mut late = hub.dial(principal("ada"), past);
+        late.deaf = true;
+        late.say_hello(|_| {}).await;
+        hub.settles(|counts| counts.connections == 2).await;
+        let mut call = hub.call("ada", "build", json!({})).await;
+        let asked = hear!(here, Call);
+        here.answer(&asked, "from the one that is here").await;
+        assert_eq!(call.text().await, "from the one that is here");
+        hear!(here, Ack);
+        assert_eq!(hear!(late, Error).code, ErrorCode::Timeout);
+        assert_eq!(late.hear_close().await, 4408);
+    }
+    drop(here);
     hub.ends_clean().await;
 }
 
