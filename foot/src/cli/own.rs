@@ -34,6 +34,11 @@ impl OwnArgs {
         let states = config::state_folders(flags, environment, here);
         let mut found: Vec<PathBuf> = states.iter().flat_map(|state| self.files(state)).collect();
         found.dedup();
+        // A foot that was only checked has a key and nothing else.
+        let with_file: Vec<PathBuf> = found.iter().filter(|key| key.with_extension(suffix).exists()).cloned().collect();
+        if with_file.len() == 1 {
+            found = with_file;
+        }
         let names = |found: &[PathBuf]| -> String {
             found.iter().map(|key| format!("\n  {}", key.with_extension("").display())).collect()
         };
@@ -95,6 +100,8 @@ mod tests {
         add("hubs/site-1/foot/feet/local/main/site.key");
         let several = find(&OwnArgs::default()).unwrap_err();
         assert!(several.contains("main/laptop") && several.contains("main/site"), "{several}");
+        add("feet/local/main/laptop.audit.jsonl");
+        assert!(find(&OwnArgs::default()).unwrap().ends_with("main/laptop.audit.jsonl"), "the other one has none");
         let site = OwnArgs { name: Some("site".to_owned()), ..OwnArgs::default() };
         assert!(find(&site).unwrap().ends_with("hubs/site-1/foot/feet/local/main/site.audit.jsonl"));
         let other = OwnArgs { project: Some("other".to_owned()), ..OwnArgs::default() };
