@@ -219,18 +219,25 @@ impl Dispatcher {
         };
         let result = Arc::new(result);
         let written = match &*result {
-            Err(failure) if failure.outcome == Outcome::NotRun => self.keyed.journal.remove(&head.call).await,
-            // The row stays open: the foot may still say.
-            Err(failure) if guessed && failure.outcome == Outcome::Unknown => Ok(()),
+            Err(failure) if failure.outcome == Outcome::NotRun => {
+                self.keyed.journal.remove(&head.call).await.map(|()| None)
+            }
+            // The row stays open: the foot may still say, or has said by now.
+            Err(failure) if guessed && failure.outcome == Outcome::Unknown => {
+                self.keyed.journal.find(&head.call).await.map(|row| row?.end)
+            }
             _ => {
                 let end = JournalEnd { result: result.clone(), took: entry.elapsed() };
                 self.keyed.journal.end(&head.call, &end).await
             }
         };
+        // The foot may have brought the result meanwhile, past this run: what is written down is what everybody is told.
+        let first = written.as_ref().ok().and_then(|before| before.as_ref());
+        let result = first.map_or(result, |first| first.result.clone());
         self.calls.end(entry, result);
         match (written, receipt) {
-            (Ok(()), Some(receipt)) => receipt(),
-            (Ok(()), None) => {}
+            (Ok(_), Some(receipt)) => receipt(),
+            (Ok(_), None) => {}
             (Err(failure), _) => {
                 tracing::warn!(
                     call = %head.call, tool = %head.tool, %failure, cause = failure.cause,

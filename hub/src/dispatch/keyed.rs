@@ -53,8 +53,8 @@ impl KeyedCalls {
     /// Writes down that nobody knows what became of a call, and gives its row as it is then.
     pub(super) async fn give_up(&self, row: JournalRow, failure: Failure) -> Result<JournalRow, Failure> {
         let end = JournalEnd { result: Arc::new(Err(failure)), took: self.age(&row.head) };
-        self.journal.end(&row.head.call, &end).await?;
-        Ok(JournalRow { end: Some(end), ..row })
+        let before = self.journal.end(&row.head.call, &end).await?;
+        Ok(JournalRow { end: Some(before.unwrap_or(end)), ..row })
     }
 
     /// Writes down what a foot says of a call that nobody waits for.
@@ -67,13 +67,15 @@ impl KeyedCalls {
             return Ok(());
         }
         let _admission = self.admit(&head.call).await;
-        self.journal.remove(&head.call).await?;
-        // Its key is free. For a while it can still be read that it did not run, unless it runs by now.
-        if self.calls.running(&head.call).is_none() {
-            let entry = CallEntry::of_row(JournalRow { head, end: None }, self.clock.now());
-            self.calls.insert(entry.clone());
-            self.calls.end(&entry, end.result);
+        // Asked for again, it may run by now: the row is that run's, and so is its end.
+        if self.calls.running(&head.call).is_some() {
+            return Ok(());
         }
+        self.journal.remove(&head.call).await?;
+        // Its key is free. For a while it can still be read that it did not run.
+        let entry = CallEntry::of_row(JournalRow { head, end: None }, self.clock.now());
+        self.calls.insert(entry.clone());
+        self.calls.end(&entry, end.result);
         Ok(())
     }
 }

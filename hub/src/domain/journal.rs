@@ -94,11 +94,11 @@ pub trait CallJournal: Send + Sync {
     /// `storage_unavailable`.
     async fn find(&self, call: &CallId) -> Result<Option<JournalRow>, Failure>;
 
-    /// Writes down what a call came to. The first end counts: a later one changes nothing, which is no error.
+    /// Writes down what a call came to. The first end counts. `Some`: it had one before, this one; nothing was written.
     ///
     /// # Errors
     /// `storage_full`, `storage_unavailable`: the row stays as it was.
-    async fn end(&self, call: &CallId, end: &JournalEnd) -> Result<(), Failure>;
+    async fn end(&self, call: &CallId, end: &JournalEnd) -> Result<Option<JournalEnd>, Failure>;
 
     /// Frees the key of a call that certainly did not run.
     ///

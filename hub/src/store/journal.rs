@@ -82,7 +82,7 @@ impl CallJournal for StoredJournal {
         there.map(|there| row(call, there)).transpose()
     }
 
-    async fn end(&self, call: &CallId, end: &JournalEnd) -> Result<(), Failure> {
+    async fn end(&self, call: &CallId, end: &JournalEnd) -> Result<Option<JournalEnd>, Failure> {
         let mut text = serde_json::to_string(&EndText::from(end)).map_err(unreadable)?;
         if text.len() > MAX_END_BYTES {
             let message = "the result was too large to be kept";
@@ -90,13 +90,13 @@ impl CallJournal for StoredJournal {
             text = serde_json::to_string(&EndText::from(&JournalEnd { result, took: end.took })).map_err(unreadable)?;
         }
         match self.store.end_call(call, &text).await {
-            Ok(true) => Ok(()),
+            Ok(true) => Ok(None),
             Ok(false) => {
                 tracing::debug!(%call, "the call had an end before");
-                Ok(())
+                Ok(self.find(call).await?.and_then(|row| row.end))
             }
             // Its key has expired and was swept: nobody can ask for it any more.
-            Err(StoreError::NotFound) => Ok(()),
+            Err(StoreError::NotFound) => Ok(None),
             Err(StoreError::Full) => {
                 Err(Failure::new(ErrorCode::StorageFull, Outcome::Completed, "there is no room to keep the result"))
             }
@@ -296,7 +296,12 @@ mod tests {
         let content = "[ {\"n\" :1.10,\"n\": 1e400 ,\"text\":\"\\u00e9\\/é\"} ]";
         let output = ToolOutput::relayed(raw(content), Some(raw("9007199254740993")), true, None);
         let end = JournalEnd { result: Arc::new(Ok(output)), took: Duration::from_millis(7) };
-        journal.end(&head.call, &end).await.unwrap();
+        assert!(journal.end(&head.call, &end).await.unwrap().is_none());
+        let later = JournalEnd {
+            result: Arc::new(Err(Failure::new(ErrorCode::ResultExpired, Outcome::Completed, "gone"))),
+            took: Duration::ZERO,
+        };
+        assert!(journal.end(&head.call, &later).await.unwrap().is_some_and(|first| first.result.is_ok()));
         let end = journal.find(&head.call).await.unwrap().unwrap().end.unwrap();
         assert_eq!(end.took, Duration::from_millis(7));
         let output = end.result.as_ref().as_ref().unwrap();

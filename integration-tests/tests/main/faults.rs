@@ -177,8 +177,7 @@ async fn a_key_makes_it_exactly_once_however_often_it_is_sent() -> TestResult {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_key_outlives_the_hub() -> TestResult {
     let tally = Stage::set().await?.tell(Manner::Keyed, Killed::Hub).await?;
-    assert_eq!(tally.done + tally.completed, tally.all(), "every call ran, and is known to have run: {tally}");
-    assert!(tally.completed * 50 < tally.all(), "hardly a result is lost: {tally}");
+    assert_eq!(tally.done, tally.all(), "every call has its result: {tally}");
     Ok(())
 }
 

@@ -61,14 +61,15 @@ impl CallJournal for Journal {
         if self.broken() == Some(Broken::Find) { Err(silent()) } else { Ok(self.row(call)) }
     }
 
-    async fn end(&self, call: &CallId, end: &JournalEnd) -> Result<(), Failure> {
+    async fn end(&self, call: &CallId, end: &JournalEnd) -> Result<Option<JournalEnd>, Failure> {
         if self.broken() == Some(Broken::End) {
             return Err(silent());
         }
-        if let Some(row) = self.rows.lock().unwrap().get_mut(call) {
-            row.end.get_or_insert_with(|| end.clone());
-        }
-        Ok(())
+        let mut rows = self.rows.lock().unwrap();
+        let Some(row) = rows.get_mut(call) else { return Ok(None) };
+        let before = row.end.clone();
+        row.end.get_or_insert_with(|| end.clone());
+        Ok(before)
     }
 
     async fn remove(&self, call: &CallId) -> Result<(), Failure> {

@@ -19,6 +19,8 @@ enum Goes {
     Well,
     /// The foot says that it has enough to do.
     Busy,
+    /// The foot says that it ran before, and that the result is not there any more.
+    Expired,
     /// The foot is lost sight of.
     Gone,
     /// It does not end.
@@ -74,6 +76,7 @@ impl ToolHandler for Worker {
         let said = match goes {
             Goes::Well => Ok(ToolOutput::text(&format!("run {run}"))),
             Goes::Busy => Err(Failure::not_run(ErrorCode::FootBusy, "busy").retry_after_ms(5)),
+            Goes::Expired => Err(Failure::new(ErrorCode::ResultExpired, Outcome::Completed, "it was acknowledged")),
             Goes::Gone => return Err(Failure::new(ErrorCode::FootGone, Outcome::Unknown, "gone")),
             Goes::On => {
                 ctx.cancel.cancelled().await;
@@ -395,6 +398,43 @@ async fn what_a_foot_brings_late_is_kept_for_its_own_calls_alone() {
     );
     assert_eq!(stage.call("k").await, ("late".to_owned(), true));
     assert_eq!(stage.keyed.keep(&scope, &target().key, &call, output()).await, Kept::Stored, "again and again");
+}
+
+#[tokio::test]
+async fn a_retry_that_a_late_result_overtakes_answers_that_result() {
+    for goes in [Goes::Expired, Goes::Gone] {
+        let stage = Stage::new(Some(target()));
+        stage.worker.goes(Goes::Gone);
+        stage.call("k").await;
+        // The retry found the row open and is with the foot, which has brought its result meanwhile.
+        stage.worker.gate.forget_permits(1_000);
+        stage.worker.goes(goes);
+        let retry = stage.start("k").await.unwrap();
+        let late = Ok(ToolOutput::text("late"));
+        let kept = stage.keyed.keep(&request("work").scope, &target().key, &retry.entry().call, late).await;
+        assert_eq!(kept, Kept::Stored);
+        stage.worker.gate.add_permits(1);
+        let call = retry.entry().call.clone();
+        assert_eq!(told(retry.wait().await.0.as_ref()), "late", "{goes:?}");
+        assert_eq!(told(stage.found(&call).await.entry.result().unwrap().0.as_ref()), "late", "{goes:?}");
+        assert_eq!(stage.call("k").await, ("late".to_owned(), true), "{goes:?}");
+    }
+}
+
+#[tokio::test]
+async fn a_late_word_that_a_call_did_not_run_takes_no_row_from_its_retry() {
+    let stage = Stage::new(Some(target()));
+    stage.worker.goes(Goes::Gone);
+    stage.call("k").await;
+    stage.worker.gate.forget_permits(1_000);
+    stage.worker.goes(Goes::Well);
+    let retry = stage.start("k").await.unwrap();
+    let late = Err(Failure::not_run(ErrorCode::DeadlineExceeded, "the first try came too late"));
+    let kept = stage.keyed.keep(&request("work").scope, &target().key, &retry.entry().call, late).await;
+    assert_eq!(kept, Kept::Stored);
+    stage.worker.gate.add_permits(1);
+    assert_eq!(told(retry.wait().await.0.as_ref()), "run 2");
+    assert_eq!(stage.restarted().call("k").await, ("run 2".to_owned(), true), "its end is written down");
 }
 
 #[tokio::test]
