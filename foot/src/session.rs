@@ -54,6 +54,7 @@ pub(crate) struct Session {
     grace: Duration,
     /// Since when there is no hub.
     away_since: Option<Duration>,
+    backoff: Backoff,
 }
 
 impl Session {
@@ -85,12 +86,12 @@ impl Session {
             resume: None,
             grace: RESUME_GRACE,
             away_since: None,
+            backoff: Backoff::default(),
         })
     }
 
     /// Works until it is told to stop, or until only a person can help.
     pub(crate) async fn run(mut self, shutdown: CancellationToken) -> Result<Exit, FootError> {
-        let mut backoff = Backoff::default();
         loop {
             let ended = match self.connect(&shutdown).await {
                 None => break,
@@ -101,7 +102,7 @@ impl Session {
                     let left = Link::new(&mut self, socket, welcome).serve(&shutdown).await;
                     let now = self.clock.boot();
                     self.away_since = Some(now);
-                    backoff.lasted(now.saturating_sub(since));
+                    self.backoff.lasted(now.saturating_sub(since));
                     match left {
                         Left::Stopped => break,
                         Left::Ended(ended) => ended,
@@ -119,7 +120,7 @@ impl Session {
                     return Ok(Exit::Superseded);
                 }
                 Ended::Lost { why, wait } => {
-                    let wait = backoff.next(wait, random::unit());
+                    let wait = self.backoff.next(wait, random::unit());
                     tracing::warn!(why, retry_ms = wait.as_millis(), "not connected");
                     wait
                 }

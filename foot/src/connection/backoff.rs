@@ -4,8 +4,9 @@ use std::time::Duration;
 
 use footbridge_shared::limits::{RECONNECT_MAX, RECONNECT_MIN};
 
-/// A connection that lasted this long was a good one: the next attempt comes soon again.
-const GOOD_AFTER: Duration = Duration::from_secs(10);
+/// A connection that lasted this long was a good one: the next attempt comes soon again. A hub that hangs up on a foot does
+/// so sooner.
+const GOOD_AFTER: Duration = Duration::from_secs(3);
 /// Longest wait that a hub can ask for.
 const MAX_ASKED: Duration = Duration::from_secs(600);
 
@@ -19,8 +20,13 @@ impl Backoff {
     /// A connection was there for this long.
     pub(crate) fn lasted(&mut self, time: Duration) {
         if time >= GOOD_AFTER {
-            self.failures = 0;
+            self.was_of_use();
         }
+    }
+
+    /// The hub took an answer: however short the connection will be, it is a good one.
+    pub(crate) const fn was_of_use(&mut self) {
+        self.failures = 0;
     }
 
     /// The next wait. `unit` is random in `0.0..1.0`; what the hub asked for is the least.
@@ -44,6 +50,8 @@ mod tests {
         backoff.lasted(Duration::from_secs(1));
         assert_eq!(backoff.next(None, 1.0).as_millis(), 30_000, "a hub that hangs up at once is not stormed");
         backoff.lasted(GOOD_AFTER);
+        assert_eq!([(); 2].map(|()| backoff.next(None, 1.0).as_millis()), [500, 1000]);
+        backoff.was_of_use();
         assert_eq!(backoff.next(None, 1.0).as_millis(), 500);
     }
 

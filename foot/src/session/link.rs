@@ -203,6 +203,7 @@ impl<'a> Link<'a> {
                 self.forget_parts(&cancel.call);
             }
             HubToFoot::Ack(ack) => {
+                self.session.backoff.was_of_use();
                 self.session.calls.acked(&ack.call);
                 self.wire.settled(&ack.call);
             }
