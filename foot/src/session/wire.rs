@@ -20,6 +20,8 @@ use crate::frame::Frame;
 
 /// How long the last frames and the close may take.
 const CLOSE_TIMEOUT: Duration = Duration::from_secs(1);
+/// How long the other side may take to read them, and to close as well.
+const FAREWELL_TIMEOUT: Duration = Duration::from_secs(3);
 
 /// What comes from the other side.
 #[derive(Debug)]
@@ -155,6 +157,9 @@ impl Wire {
 
     /// Writes all that waits but bulk, which needs a hub that still reads, and then closes, within a short while; whether
     /// the other side hears it or not.
+    ///
+    /// It reads on until the other side closes, too: a socket that is dropped with something unread is reset, and a reset
+    /// takes with it what the hub has not read yet.
     pub(super) async fn close(mut self, code: u16, reason: &str) {
         self.outbox.drop_bulk();
         let closing = async {
@@ -165,7 +170,12 @@ impl Wire {
             self.socket.close(Some(frame)).await
         };
         match timeout(CLOSE_TIMEOUT, closing).await {
-            Ok(Ok(())) => {}
+            Ok(Ok(())) => {
+                let farewell = async { while let Some(Ok(_)) = self.socket.next().await {} };
+                if timeout(FAREWELL_TIMEOUT, farewell).await.is_err() {
+                    tracing::debug!("the hub did not close in time");
+                }
+            }
             Ok(Err(error)) => tracing::debug!(%error, "the connection ended before it was closed"),
             Err(_) => tracing::debug!("the hub did not take the close in time"),
         }

@@ -209,15 +209,15 @@ impl Connection {
         soon(self.socket.close(Some(frame))).await.unwrap();
     }
 
-    /// Waits for the end; the foot's close code, if it gave one.
+    /// Waits for the end, and closes as well; the foot's close code, if it gave one.
     pub(super) async fn closed(&mut self) -> Option<u16> {
-        loop {
-            match soon(self.socket.next()).await {
-                Some(Ok(Message::Close(frame))) => return frame.map(|frame| frame.code.into()),
-                Some(Ok(_)) => {}
-                Some(Err(_)) | None => return None,
+        let mut code = None;
+        while let Some(Ok(message)) = soon(self.socket.next()).await {
+            if let Message::Close(frame) = message {
+                code = frame.map(|frame| frame.code.into());
             }
         }
+        code
     }
 }
 
