@@ -117,6 +117,16 @@ impl Api {
         send(self.scoped(Method::DELETE, path)).await
     }
 
+    /// How many calls run now, of those that the token may see.
+    ///
+    /// # Errors
+    /// When the hub does not list them.
+    pub async fn running_calls(&self) -> Result<usize> {
+        let calls = self.get("calls").await?.ok()?.json();
+        let calls = calls["calls"].as_array().ok_or("no list of calls")?;
+        Ok(calls.iter().filter(|call| call["state"] == "running").count())
+    }
+
     /// Calls a tool directly.
     ///
     /// # Errors

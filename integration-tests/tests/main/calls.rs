@@ -130,12 +130,7 @@ async fn who_goes_away_or_says_so_cancels_the_call_on_the_foot() -> TestResult {
             let shown = deleted.ok()?.json();
             assert_eq!((&shown["state"], &shown["result"]["code"]), (&json!("ended"), &json!("cancelled")), "{shown}");
         }
-        eventually("nothing runs", || async {
-            let calls = api.get("calls").await?.json();
-            let running = calls["calls"].as_array().into_iter().flatten().any(|call| call["state"] == "running");
-            Ok((!running).then_some(()))
-        })
-        .await?;
+        eventually("nothing runs", || async { Ok((api.running_calls().await? == 0).then_some(())) }).await?;
     }
     Ok(())
 }

@@ -131,12 +131,7 @@ impl Stage {
 
     async fn nothing_runs(&self) -> TestResult {
         let root = self.hub.api()?;
-        eventually("no call runs any more", || async {
-            let calls = root.get("calls").await?.ok()?.json();
-            let running = calls["calls"].as_array().ok_or("no list")?.iter().any(|call| call["state"] == "running");
-            Ok((!running).then_some(()))
-        })
-        .await
+        eventually("no call runs any more", || async { Ok((root.running_calls().await? == 0).then_some(())) }).await
     }
 
     /// Ends everything in order, and returns the lines that were written by then.

@@ -259,9 +259,7 @@ async fn a_call_whose_foot_is_cut_off_has_a_known_fate() -> TestResult {
             }
         }
     }
-    let calls = api.get("calls").await?.json();
-    let running = calls["calls"].as_array().into_iter().flatten().filter(|call| call["state"] == "running").count();
-    assert_eq!(running, 0);
+    assert_eq!(api.running_calls().await?, 0);
     Ok(())
 }
 

@@ -253,7 +253,7 @@ async fn a_call_that_the_hub_ran_itself_is_unknown_after_a_kill_and_stays_so() -
 
 #[tokio::test]
 async fn a_stream_goes_on_where_it_broke_off_and_says_what_is_missing() -> TestResult {
-    let (_hub, api, mut foot, _, _) = stage().await?;
+    let (hub, api, mut foot, _, _) = stage().await?;
     let (mut response, id) = stream(&api, "work", "k", json!({})).await?;
     let asked = foot.receive_kind("call").await?;
     let progress = |number: u32| json!({"type": "progress", "call": asked["call"], "progress": number});
@@ -292,7 +292,7 @@ async fn a_stream_goes_on_where_it_broke_off_and_says_what_is_missing() -> TestR
         events(&text).last().is_some_and(|end| end.contains("result")),
         "who was there all the time hears the end, too"
     );
-    let other = api.with_token(&_hub.token("bob", &["viewer", "engine"]).await?);
+    let other = api.with_token(&hub.token("bob", &["viewer", "engine"]).await?);
     assert!(rest(&other, &id, 0).await.is_err(), "a call's events are its subject's own");
     Ok(())
 }
@@ -305,11 +305,7 @@ async fn the_command_line_takes_a_keyed_call_up_again_when_the_hub_is_back() -> 
     command.args(["--tenant", "local", "--project", "main", "--url", &hub.url]);
     command.env("FOOTBRIDGE_TOKEN", api.token().ok_or("no token")?);
     let mut process = Process::spawn(&mut command)?;
-    eventually("the call runs", || async {
-        let calls = api.get("calls").await?.json();
-        Ok((calls["calls"][0]["state"] == "running").then_some(()))
-    })
-    .await?;
+    eventually("the call runs", || async { Ok((api.running_calls().await? > 0).then_some(())) }).await?;
     hub.kill_and_restart()?;
     let status = process.wait()?;
     let said = process.output();

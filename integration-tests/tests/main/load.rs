@@ -80,14 +80,12 @@ async fn sixty_four_callers_on_four_feet_lose_and_cross_nothing() -> TestResult 
     drop(api);
     let root = hub.api()?;
     eventually("calls and files are let go of", || async {
-        let calls = root.get("calls").await?.json();
-        let running = calls["calls"].as_array().into_iter().flatten().filter(|call| call["state"] == "running").count();
         #[cfg(target_os = "linux")]
         if descriptors(hub.process.pid()).map_err(|error| error.to_string())? > before + 2 {
             // Two more are the connection of this very question, and the one it was asked on before.
             return Ok(None);
         }
-        Ok((running == 0).then_some(()))
+        Ok((root.running_calls().await? == 0).then_some(()))
     })
     .await?;
     Ok(())

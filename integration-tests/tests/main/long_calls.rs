@@ -171,11 +171,6 @@ async fn a_call_on_a_foot_that_goes_away_has_a_known_fate() -> TestResult {
     assert_eq!((&answer["code"], &answer["outcome"]), (&json!("foot_gone"), &json!("unknown")), "{answer}");
     assert!(begun.elapsed() >= Duration::from_millis(GRACE_MS), "it could still have come back");
     assert!(begun.elapsed() < Duration::from_millis(GRACE_MS) + PROMPT * 4, "{:?}", begun.elapsed());
-    eventually("nothing is pending", || async {
-        let calls = api.get("calls").await?.ok()?.json();
-        let running = calls["calls"].as_array().into_iter().flatten().any(|call| call["state"] == "running");
-        Ok((!running).then_some(()))
-    })
-    .await?;
+    eventually("nothing is pending", || async { Ok((api.running_calls().await? == 0).then_some(())) }).await?;
     leftovers::end(hub, Vec::new(), folder.path())
 }

@@ -79,12 +79,7 @@ impl Stage {
     }
 
     async fn running(&self) -> TestResult {
-        eventually("a call runs", || async {
-            let calls = self.api.get("calls").await?.ok()?.json();
-            let running = calls["calls"].as_array().into_iter().flatten().any(|call| call["state"] == "running");
-            Ok(running.then_some(()))
-        })
-        .await
+        eventually("a call runs", || async { Ok((self.api.running_calls().await? > 0).then_some(())) }).await
     }
 }
 

@@ -19,6 +19,9 @@ const KEYED_MS: u64 = 60_000;
 /// How much later than that its answer may come: the hub waits a moment for the foot to say what became of the work, and
 /// the machine is busy.
 const SLACK: Duration = Duration::from_secs(5);
+/// How long a call without a key is made again that did not run: longer than any weather, and than a foot waits at most
+/// before it dials again.
+const PLAIN_PATIENCE: Duration = Duration::from_secs(120);
 /// Pause before a call that did not run is made again.
 const PAUSE: Duration = Duration::from_millis(120);
 /// How long one attempt with a key waits before it is given up and made again, milliseconds.
@@ -112,7 +115,9 @@ impl Caller {
     }
 
     async fn plain(&self, id: &str, ledger: &mut Ledger, random: &mut fastrand::Rng) -> TestResult {
-        for attempt in 0.. {
+        let end = Instant::now() + PLAIN_PATIENCE;
+        let mut attempt = 0;
+        loop {
             let id = format!("{id}.{attempt}");
             let arguments = json!({"line": id, "ms": random.u64(WORK_MS)});
             let body = json!({"arguments": arguments, "timeoutMs": PLAIN_MS, "maxTimeoutMs": PLAIN_MS});
@@ -122,13 +127,16 @@ impl Caller {
             let answer = answer.map_err(|_| format!("{id} hangs past its deadline"))?;
             let answer = answer.as_ref().map_or(Answer::Silent, Answer::of);
             let again = answer.did_not_run() || answer == Answer::Silent;
+            if again && Instant::now() >= end {
+                return Err(format!("{id} did not run within {PLAIN_PATIENCE:?}; the last answer: {answer:?}").into());
+            }
             ledger.note(&id, answer);
             if !again {
                 return Ok(());
             }
+            attempt += 1;
             tokio::time::sleep(PAUSE).await;
         }
-        Ok(())
     }
 
     async fn keyed(&self, id: &str, work_ms: u64, random: &mut fastrand::Rng) -> TestResult<Answer> {
