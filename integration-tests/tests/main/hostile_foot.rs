@@ -263,40 +263,6 @@ async fn a_call_whose_foot_is_cut_off_has_a_known_fate() -> TestResult {
     Ok(())
 }
 
-/// H18: a long call starves neither the heartbeat nor other calls.
-#[tokio::test]
-async fn a_long_call_starves_neither_heartbeats_nor_other_calls() -> TestResult {
-    let hub = quick_hub().await?;
-    let token = hub.token("ann", &ROLES).await?;
-    let api = hub.api()?.with_token(&token);
-    let (mut foot, _) = RawFoot::connect(&hub.url, &token, &Identity::new("dev")?).await?;
-    foot.offer(1, json!([simple_tool("sleepy"), simple_tool("uptime")])).await?;
-    let sleepy = {
-        let api = api.clone();
-        async move { api.call("sleepy", json!({})).await }
-    };
-    let others = async {
-        let long = foot.receive_kind("call").await?;
-        // Several heartbeats pass (they are answered while frames are awaited) and calls come and go meanwhile.
-        for number in 0..8 {
-            let (quick, answered) = tokio::join!(api.call("uptime", json!({})), async {
-                let call = foot.receive_kind("call").await?;
-                // Silence for most of a heartbeat, then the answer.
-                tokio::time::sleep(std::time::Duration::from_millis(300)).await;
-                foot.answer(&call, &number.to_string()).await
-            });
-            answered?;
-            assert_eq!(quick?["text"], number.to_string());
-        }
-        foot.answer(&long, "awake").await?;
-        foot.receive_kind("ack").await
-    };
-    let (result, others) = tokio::join!(sleepy, others);
-    others?;
-    assert_eq!(result?["text"], "awake");
-    Ok(())
-}
-
 /// A foot that says the same thing for ever grows nothing and stops nobody.
 #[tokio::test]
 async fn a_foot_that_floods_is_only_noise() -> TestResult {
