@@ -32,7 +32,8 @@ const ACK_BATCH: usize = 32;
 /// goes in parts counts as written when its last part is: before that, no foot can run it.
 #[derive(Debug)]
 pub(super) struct CallFrame {
-    flow: Flow,
+    /// Of one that is bulk.
+    flow: Option<Flow>,
     text: Bytes,
     state: AtomicU8,
 }
@@ -43,7 +44,7 @@ const WITHDRAWN: u8 = 2;
 
 impl CallFrame {
     pub(super) fn new(call: &CallId, text: String) -> Self {
-        let flow = Flow::of(call, random_bytes);
+        let flow = (text.len() >= BULK_BYTES).then(|| Flow::of(call, random_bytes));
         Self { flow, text: text.into(), state: AtomicU8::new(QUEUED) }
     }
 
@@ -343,10 +344,9 @@ pub(super) enum Waiting {
 
 impl Queues {
     fn push_call(&mut self, call: Arc<CallFrame>) {
-        if call.text.len() < BULK_BYTES {
-            self.small.push_back(Item::Call(call));
-        } else {
-            self.bulk.push(call.flow, call);
+        match call.flow {
+            Some(flow) => self.bulk.push(flow, call),
+            None => self.small.push_back(Item::Call(call)),
         }
     }
 
