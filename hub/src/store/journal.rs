@@ -24,8 +24,8 @@ use crate::lifecycle::Lifecycle;
 const SWEEP_EVERY: Duration = Duration::from_secs(60);
 /// Rows that one sweep deletes at most, so that other writes need not wait for long.
 const SWEPT_AT_ONCE: usize = 500;
-/// Time until the next sweep when there was more to sweep.
-const SWEEP_AGAIN: Duration = Duration::from_secs(1);
+/// Time until the next sweep when there was more to sweep. With it 5,000 rows go in a second: at least as many as come.
+const SWEEP_AGAIN: Duration = Duration::from_millis(100);
 /// Largest end that is kept, in bytes of JSON: a result of the largest size, and a little for what is around it.
 const MAX_END_BYTES: usize = MAX_RESULT_BYTES + 64 * 1024;
 
