@@ -1,7 +1,8 @@
 //! Where documents and records are kept: the trait, its errors, and the stores.
 //!
 //! A store keeps texts at paths in (tenant, project) scopes, with versions, and small JSON records by kind and key
-//! (tokens, tenants, bindings of foot names), and a row for each keyed call. It knows nothing of what they mean. Every store passes `contract`.
+//! (tokens, tenants, bindings of foot names), and a row for each keyed call. It knows nothing of what they mean. Every
+//! store passes `contract`.
 
 use async_trait::async_trait;
 use footbridge_shared::id::CallId;

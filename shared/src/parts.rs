@@ -5,8 +5,9 @@
 //! **Parts.** A message whose JSON is larger than [`MAX_FRAME_BYTES`](crate::limits::MAX_FRAME_BYTES) is cut into
 //! [parts](crate::part), all but the last with the same amount of data, numbered from 0. Joined, they are the JSON text of
 //! the whole message. Its id is that of its call; a message without a call, or whose call's id stands for no bytes, has
-//! 16 random ones, and begins with its `type`: by that its receiver knows from the first part whether to keep it. A foot sends so `result`, `failure` and `tools`, a hub `call`, `request` and `upcallResult`. As long as
-//! a session lasts, the parts of one id say the same however often they are sent.
+//! 16 random ones, and begins with its `type`: by that its receiver knows from the first part whether to keep it. A foot
+//! sends so `result`, `failure` and `tools`, a hub `call`, `request` and `upcallResult`. As long as a session lasts, the
+//! parts of one id say the same however often they are sent.
 //!
 //! **Bulk** are part frames, and text frames of at least [`BULK_BYTES`](crate::limits::BULK_BYTES) that name a call. At
 //! most [`BULK_WINDOW_BYTES`](crate::limits::BULK_WINDOW_BYTES) of it are out at a time: sent, and not returned by
