@@ -1,10 +1,12 @@
 //! Calls: what to run, and what came of it.
 
+use std::borrow::Cow;
 use std::num::NonZeroU64;
 
 use footbridge_shared::message::Raw;
 use footbridge_shared::{ErrorCode, Outcome};
 use serde::{Deserialize, Serialize};
+use serde_json::value::RawValue;
 use utoipa::ToSchema;
 
 /// A direct call.
@@ -25,30 +27,31 @@ pub struct InvokeRequest {
     pub max_timeout_ms: Option<NonZeroU64>,
 }
 
+// Its writer borrows the payload, which may have megabytes; its reader owns it.
 /// What a call came to. Also the data of the SSE event `result`.
 #[derive(Debug, Clone, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
-pub struct InvokeReply {
+pub struct InvokeReply<'a> {
     /// MCP content blocks.
     #[schema(value_type = Vec<Object>)]
-    pub content: Raw,
+    pub content: Cow<'a, RawValue>,
     /// The structured result.
     #[schema(value_type = Option<Object>)]
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub structured: Option<Raw>,
+    pub structured: Option<Cow<'a, RawValue>>,
     /// Whether the tool failed.
     pub is_error: bool,
     /// MCP `_meta`.
     #[schema(value_type = Option<Object>)]
     #[serde(rename = "_meta", default, skip_serializing_if = "Option::is_none")]
-    pub meta: Option<Raw>,
+    pub meta: Option<Cow<'a, RawValue>>,
     /// With `isError`: a stable code.
     #[schema(value_type = Option<String>)]
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub code: Option<ErrorCode>,
     /// With `isError`: what to do about it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub hint: Option<String>,
+    pub hint: Option<Cow<'a, str>>,
     /// With `isError`: whether the tool ran.
     #[schema(value_type = Option<String>)]
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -144,11 +147,11 @@ pub struct CallList {
 /// One call.
 #[derive(Debug, Clone, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
-pub struct CallView {
+pub struct CallView<'a> {
     /// As in a listing.
     #[serde(flatten)]
     pub summary: CallSummary,
     /// For one that ended.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub result: Option<InvokeReply>,
+    pub result: Option<InvokeReply<'a>>,
 }

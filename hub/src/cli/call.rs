@@ -145,7 +145,7 @@ fn refused(error: ArgumentError) -> CliError {
 
 /// How a call that was followed ended.
 struct Followed {
-    reply: InvokeReply,
+    reply: InvokeReply<'static>,
     /// Whether Ctrl-C asked for the end.
     cancelled: bool,
 }
@@ -200,7 +200,7 @@ async fn follow(
 }
 
 /// Writes what a call came to, and says how the command ends.
-pub(super) fn ended(tool: &str, reply: &InvokeReply, out: &mut Out) -> Result<Exit, CliError> {
+pub(super) fn ended(tool: &str, reply: &InvokeReply<'_>, out: &mut Out) -> Result<Exit, CliError> {
     match out.format() {
         Format::Json => out.json(reply)?,
         Format::Text => {
@@ -219,7 +219,7 @@ pub(super) fn ended(tool: &str, reply: &InvokeReply, out: &mut Out) -> Result<Ex
     Ok(if reply.is_error { Exit::ToolFailed } else { Exit::Done })
 }
 
-fn failure(tool: &str, reply: &InvokeReply) -> String {
+fn failure(tool: &str, reply: &InvokeReply<'_>) -> String {
     let mut told = format!("error: {tool} failed");
     if let Some(code) = reply.code {
         told.push_str(&format!(" [{code}]"));

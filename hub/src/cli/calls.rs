@@ -73,13 +73,13 @@ pub(super) async fn run(args: CallsArgs, session: &mut Session) -> Result<Exit, 
     Ok(Exit::Done)
 }
 
-async fn get(client: &Client, id: &str, wait_ms: Option<u64>) -> Result<CallView, CliError> {
+async fn get(client: &Client, id: &str, wait_ms: Option<u64>) -> Result<CallView<'static>, CliError> {
     let request = client.get(At::Scope(&["calls", id]))?.query("waitMs", wait_ms);
     request.waits(Duration::from_millis(wait_ms.unwrap_or(0))).json().await
 }
 
 /// One call: for people a line of the listing, and below it the result as the call itself would have shown it.
-fn show(view: &CallView, session: &mut Session) -> Result<(), CliError> {
+fn show(view: &CallView<'_>, session: &mut Session) -> Result<(), CliError> {
     if session.out.format() == Format::Json {
         return Ok(session.out.json(view)?);
     }

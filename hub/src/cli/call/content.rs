@@ -7,7 +7,7 @@ use crate::api::calls::InvokeReply;
 use crate::cli::table::bytes;
 
 /// What people see of a reply, a text a block. What is no text is named with its type and size.
-pub(super) fn texts(reply: &InvokeReply) -> Vec<String> {
+pub(super) fn texts(reply: &InvokeReply<'_>) -> Vec<String> {
     let blocks: Vec<Value> = serde_json::from_str(reply.content.get()).unwrap_or_default();
     if blocks.is_empty() {
         return reply.structured.iter().map(|structured| pretty(structured.get())).collect();

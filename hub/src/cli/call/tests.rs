@@ -9,7 +9,7 @@ const DONE: &str =
 const CANCELLED: &str = "event: result\ndata: {\"content\":[],\"isError\":true,\"code\":\"cancelled\",\
                          \"outcome\":\"unknown\",\"durationMs\":3}\n\n";
 
-fn reply(value: serde_json::Value) -> InvokeReply {
+fn reply(value: serde_json::Value) -> InvokeReply<'static> {
     serde_json::from_value(value).unwrap()
 }
 

@@ -38,7 +38,7 @@ pub enum Update {
     /// The connection broke, and is made anew.
     Broken,
     /// Its end.
-    Ended(Box<InvokeReply>),
+    Ended(Box<InvokeReply<'static>>),
 }
 
 /// A call under way.
@@ -136,7 +136,7 @@ impl Client {
     ///
     /// # Errors
     /// The hub's problem, or that no hub answers.
-    pub async fn cancel(&self, call: &str) -> Result<CallView, CliError> {
+    pub async fn cancel(&self, call: &str) -> Result<CallView<'static>, CliError> {
         self.delete(At::Scope(&["calls", call]))?.json().await
     }
 }

@@ -82,7 +82,7 @@ pub(super) async fn get(
     if !wait.is_zero() {
         found = state.dispatcher.await_end(found, wait).await;
     }
-    Ok(shown(&found.entry, &principal).into_response())
+    Ok(shown(&found.entry, &principal))
 }
 
 /// The end of a call that a foot has while nobody waits for it here, or that there was none in time.
@@ -103,7 +103,7 @@ pub(super) async fn cancel(
     Extension(scope): Extension<Arc<Scope>>,
     Extension(principal): Extension<Arc<Principal>>,
     Named(id): Named,
-) -> ApiResult<Json<CallView>> {
+) -> ApiResult<Response> {
     /// How long the answer waits for the tool to stop.
     const STOP_WAIT: Duration = Duration::from_secs(2);
     let found = find(&state, &scope, &principal, &id).await?;
@@ -153,12 +153,12 @@ fn summary(entry: &CallEntry) -> CallSummary {
 }
 
 /// A call as its subject sees it; for anybody else without the result.
-fn shown(entry: &CallEntry, principal: &Principal) -> Json<CallView> {
-    let own = entry.subject == principal.subject;
-    let result = entry.result().filter(|_| own).map(|(result, took)| {
+fn shown(entry: &CallEntry, principal: &Principal) -> Response {
+    let ended = entry.result().filter(|_| entry.subject == principal.subject);
+    let result = ended.as_ref().map(|(result, took)| {
         // Here a call that did not run is a result like any other: the request for it went well.
         let millis = u64::try_from(took.as_millis()).unwrap_or(u64::MAX);
-        reply(&result, took).unwrap_or_else(|failure| failed_reply(&failure, millis))
+        reply(result, *took).unwrap_or_else(|failure| failed_reply(&failure, millis))
     });
-    Json(CallView { summary: summary(entry), result })
+    Json(CallView { summary: summary(entry), result }).into_response()
 }

@@ -1,5 +1,6 @@
 //! A direct call: JSON, or server-sent events while it runs.
 
+use std::borrow::Cow;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -140,16 +141,16 @@ fn json_reply(result: &CallResult, took: Duration) -> Response {
 }
 
 /// The body for what a call came to; the failure itself when it certainly did not run.
-pub(super) fn reply(result: &CallResult, took: Duration) -> Result<InvokeReply, Failure> {
+pub(super) fn reply(result: &CallResult, took: Duration) -> Result<InvokeReply<'_>, Failure> {
     let duration_ms = u64::try_from(took.as_millis()).unwrap_or(u64::MAX);
     match &**result {
         Ok(ToolOutput { content, structured, is_error, meta, code, hint }) => Ok(InvokeReply {
-            content: content.clone(),
-            structured: structured.clone(),
+            content: Cow::Borrowed(content),
+            structured: structured.as_deref().map(Cow::Borrowed),
             is_error: *is_error,
-            meta: meta.clone(),
+            meta: meta.as_deref().map(Cow::Borrowed),
             code: *code,
-            hint: hint.clone(),
+            hint: hint.as_deref().map(Cow::Borrowed),
             outcome: is_error.then_some(Outcome::Completed),
             duration_ms,
         }),
@@ -159,14 +160,14 @@ pub(super) fn reply(result: &CallResult, took: Duration) -> Result<InvokeReply, 
 }
 
 /// The body for a call that gave no result.
-pub(super) fn failed_reply(failure: &Failure, duration_ms: u64) -> InvokeReply {
+pub(super) fn failed_reply(failure: &Failure, duration_ms: u64) -> InvokeReply<'static> {
     InvokeReply {
-        content: text_content(&failure.message),
+        content: Cow::Owned(text_content(&failure.message)),
         structured: None,
         is_error: true,
         meta: None,
         code: Some(failure.code),
-        hint: failure.hint.clone(),
+        hint: failure.hint.clone().map(Cow::Owned),
         outcome: Some(failure.outcome),
         duration_ms,
     }
