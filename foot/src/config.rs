@@ -5,6 +5,8 @@ mod account;
 mod endpoint;
 mod file;
 mod inherited;
+mod layers;
+mod own;
 mod rules;
 mod settings;
 mod token;
@@ -24,14 +26,14 @@ pub(crate) use token::open_to_others;
 pub use token::{Token, TokenError, TokenSource};
 
 use crate::exec::ExecSettings;
-use crate::permissions::{Defaults, Mode, Rules};
+use crate::permissions::{Defaults, Rules};
 use crate::policy::Floor;
 use crate::runner::Runner;
+use layers::Layers;
+use own::Own;
 
 /// The tenant of `footbridge up`, for whom names none.
 const DEFAULT_TENANT: &str = "local";
-/// Our folder within the user's state, configuration and data folders.
-const OWN_FOLDER: &str = "footbridge";
 
 /// The folder of all feet within a state folder. Below are tenants, projects, and the files of each foot.
 pub(crate) const FEET_FOLDER: &str = "feet";
@@ -301,11 +303,6 @@ pub(crate) fn state_folders(flags: Settings, environment: &Environment, here: &P
     folders
 }
 
-fn parse_token(text: &str) -> Result<TokenSource, ConfigError> {
-    let token = Token::parse(text).ok_or_else(|| TokenError::Malformed("FOOTBRIDGE_TOKEN".to_owned()))?;
-    Ok(TokenSource::Value(token))
-}
-
 /// Reads `owner`, `project`, or a list of subjects with commas between them.
 fn parse_share(text: &str) -> Result<Share, NameError> {
     match text.trim() {
@@ -332,115 +329,6 @@ fn default_name(root: Option<&Path>) -> Result<FootName, NameError> {
     slug.truncate(MAX_NAME_BYTES - "foot-".len());
     let name = if slug.starts_with(|c: char| c.is_ascii_lowercase()) { slug } else { format!("foot-{slug}") };
     FootName::parse(name.trim_end_matches('-'))
-}
-
-/// Our own folders of this user.
-struct Own {
-    state: Option<PathBuf>,
-    data: Option<PathBuf>,
-    configuration: Option<PathBuf>,
-    settings: Option<PathBuf>,
-}
-
-impl Own {
-    fn new(environment: &Environment) -> Self {
-        let folder = |name, in_home| environment.folder(name, in_home).map(|folder| folder.join(OWN_FOLDER));
-        let configuration = folder("XDG_CONFIG_HOME", ".config");
-        Self {
-            state: folder("XDG_STATE_HOME", ".local/state"),
-            data: folder("XDG_DATA_HOME", ".local/share"),
-            settings: configuration.as_ref().map(|folder| folder.join("foot.yaml")),
-            configuration,
-        }
-    }
-
-    fn folders(self) -> impl Iterator<Item = PathBuf> {
-        [self.state, self.data, self.configuration].into_iter().flatten()
-    }
-}
-
-/// Settings, strongest first.
-struct Layers {
-    layers: Vec<(Origin, Settings)>,
-    /// The settings file among them.
-    file: Option<PathBuf>,
-    origins: Vec<(&'static str, Origin)>,
-}
-
-impl Layers {
-    fn read(flags: Settings, file: Option<&Path>, environment: &Environment, here: &Path) -> Result<Self, ConfigError> {
-        let mut layers = vec![(Origin::Flag, flags), (Origin::Environment, settings::from_environment(environment)?)];
-        let users = Own::new(environment).settings.filter(|path| path.exists());
-        let file = file.map(|path| here.join(path)).or(users);
-        if let Some(path) = &file {
-            layers.push((Origin::File(path.clone()), file::read(path, environment.home().as_deref())?));
-        }
-        Ok(Self { layers, file, origins: Vec::new() })
-    }
-
-    /// Takes out what says which files are served.
-    fn served(&mut self, environment: &Environment, here: &Path) -> Result<Served, ConfigError> {
-        let own = Own::new(environment);
-        let token = self.pick("token", |layer| {
-            let file = layer.token_file.take().map(|path| Ok(TokenSource::File(here.join(path))));
-            file.or_else(|| layer.token.take().map(|text| parse_token(&text)))
-        });
-        let roots = self.pick("roots", |layer| layer.roots.take()).unwrap_or_else(|| vec![here.to_owned()]);
-        let state = self.pick("state", |layer| layer.state.take()).map(|path| here.join(path));
-        let state = state.or_else(|| own.state.clone());
-        let (permitted, exec) = (self.permitted(environment), self.exec(here));
-        // No layer can take back what another one keeps to itself.
-        let deny = self.all(|layer| layer.deny.take()).into_iter().flatten().map(|path| here.join(path));
-        Ok(Served {
-            roots: roots.into_iter().map(|root| here.join(root)).collect(),
-            homes: environment.homes(),
-            deny: deny.chain(own.folders()).chain(self.file.clone()).collect(),
-            state,
-            token: token.transpose()?,
-            permitted,
-            exec,
-        })
-    }
-
-    /// Takes out what says what callers may do.
-    fn permitted(&mut self, environment: &Environment) -> Permitted {
-        let mut mode = |key, get: fn(&mut Settings) -> Option<Mode>| self.pick(key, get).unwrap_or_default();
-        let write = mode("write", |layer| layer.write.take());
-        let exec = mode("exec", |layer| layer.exec.take());
-        Permitted {
-            defaults: Defaults { write, exec },
-            rules: self.pick("permissions", |layer| layer.rules.take()).unwrap_or_default(),
-            search_path: environment.search_path(),
-        }
-    }
-
-    /// Takes out what says how commands are run.
-    fn exec(&mut self, here: &Path) -> ExecSettings {
-        let sandbox = self.pick("kernelSandbox", |layer| layer.kernel_sandbox.take()).unwrap_or_default();
-        let commands = self.pick("commands", |layer| layer.commands.take()).unwrap_or_default();
-        let mut folders = |get: fn(&mut Settings) -> Option<Vec<PathBuf>>| -> Vec<PathBuf> {
-            self.all(get).into_iter().flatten().map(|path| here.join(path)).collect()
-        };
-        ExecSettings {
-            sandbox,
-            extra_read: folders(|layer| layer.sandbox_read.take()),
-            extra_write: folders(|layer| layer.sandbox_write.take()),
-            commands,
-            ..ExecSettings::default()
-        }
-    }
-
-    /// The strongest layer that says anything.
-    fn pick<T>(&mut self, key: &'static str, get: impl Fn(&mut Settings) -> Option<T>) -> Option<T> {
-        let (origin, value) = self.layers.iter_mut().find_map(|(origin, layer)| Some((origin.clone(), get(layer)?)))?;
-        self.origins.push((key, origin));
-        Some(value)
-    }
-
-    /// What all layers say.
-    fn all<T>(&mut self, get: impl Fn(&mut Settings) -> Option<T>) -> Vec<T> {
-        self.layers.iter_mut().filter_map(|(_, layer)| get(layer)).collect()
-    }
 }
 
 /// Settings as a file would say them, without one.

@@ -1,0 +1,105 @@
+//! The layers of settings on top of each other: command line, environment, file.
+
+use std::path::{Path, PathBuf};
+
+use super::own::Own;
+use super::{ConfigError, Environment, Origin, Permitted, Served, Settings, Token, TokenError, TokenSource};
+use super::{file, settings};
+use crate::exec::ExecSettings;
+use crate::permissions::{Defaults, Mode};
+
+/// Settings, strongest first.
+pub(super) struct Layers {
+    layers: Vec<(Origin, Settings)>,
+    /// The settings file among them.
+    pub(super) file: Option<PathBuf>,
+    /// Which layer each setting came from that was taken out.
+    pub(super) origins: Vec<(&'static str, Origin)>,
+}
+
+impl Layers {
+    /// Reads all of them. `file` is a settings file that must exist; else the user's is read, if it does.
+    pub(super) fn read(
+        flags: Settings,
+        file: Option<&Path>,
+        environment: &Environment,
+        here: &Path,
+    ) -> Result<Self, ConfigError> {
+        let mut layers = vec![(Origin::Flag, flags), (Origin::Environment, settings::from_environment(environment)?)];
+        let users = Own::new(environment).settings.filter(|path| path.exists());
+        let file = file.map(|path| here.join(path)).or(users);
+        if let Some(path) = &file {
+            layers.push((Origin::File(path.clone()), file::read(path, environment.home().as_deref())?));
+        }
+        Ok(Self { layers, file, origins: Vec::new() })
+    }
+
+    /// Takes out what says which files are served.
+    pub(super) fn served(&mut self, environment: &Environment, here: &Path) -> Result<Served, ConfigError> {
+        let own = Own::new(environment);
+        let token = self.pick("token", |layer| {
+            let file = layer.token_file.take().map(|path| Ok(TokenSource::File(here.join(path))));
+            file.or_else(|| layer.token.take().map(|text| parse_token(&text)))
+        });
+        let roots = self.pick("roots", |layer| layer.roots.take()).unwrap_or_else(|| vec![here.to_owned()]);
+        let state = self.pick("state", |layer| layer.state.take()).map(|path| here.join(path));
+        let state = state.or_else(|| own.state.clone());
+        let (permitted, exec) = (self.permitted(environment), self.exec(here));
+        // No layer can take back what another one keeps to itself.
+        let deny = self.all(|layer| layer.deny.take()).into_iter().flatten().map(|path| here.join(path));
+        Ok(Served {
+            roots: roots.into_iter().map(|root| here.join(root)).collect(),
+            homes: environment.homes(),
+            deny: deny.chain(own.folders()).chain(self.file.clone()).collect(),
+            state,
+            token: token.transpose()?,
+            permitted,
+            exec,
+        })
+    }
+
+    /// Takes out what says what callers may do.
+    fn permitted(&mut self, environment: &Environment) -> Permitted {
+        let mut mode = |key, get: fn(&mut Settings) -> Option<Mode>| self.pick(key, get).unwrap_or_default();
+        let write = mode("write", |layer| layer.write.take());
+        let exec = mode("exec", |layer| layer.exec.take());
+        Permitted {
+            defaults: Defaults { write, exec },
+            rules: self.pick("permissions", |layer| layer.rules.take()).unwrap_or_default(),
+            search_path: environment.search_path(),
+        }
+    }
+
+    /// Takes out what says how commands are run.
+    fn exec(&mut self, here: &Path) -> ExecSettings {
+        let sandbox = self.pick("kernelSandbox", |layer| layer.kernel_sandbox.take()).unwrap_or_default();
+        let commands = self.pick("commands", |layer| layer.commands.take()).unwrap_or_default();
+        let mut folders = |get: fn(&mut Settings) -> Option<Vec<PathBuf>>| -> Vec<PathBuf> {
+            self.all(get).into_iter().flatten().map(|path| here.join(path)).collect()
+        };
+        ExecSettings {
+            sandbox,
+            extra_read: folders(|layer| layer.sandbox_read.take()),
+            extra_write: folders(|layer| layer.sandbox_write.take()),
+            commands,
+            ..ExecSettings::default()
+        }
+    }
+
+    /// The strongest layer that says anything.
+    pub(super) fn pick<T>(&mut self, key: &'static str, get: impl Fn(&mut Settings) -> Option<T>) -> Option<T> {
+        let (origin, value) = self.layers.iter_mut().find_map(|(origin, layer)| Some((origin.clone(), get(layer)?)))?;
+        self.origins.push((key, origin));
+        Some(value)
+    }
+
+    /// What all layers say.
+    fn all<T>(&mut self, get: impl Fn(&mut Settings) -> Option<T>) -> Vec<T> {
+        self.layers.iter_mut().filter_map(|(_, layer)| get(layer)).collect()
+    }
+}
+
+fn parse_token(text: &str) -> Result<TokenSource, ConfigError> {
+    let token = Token::parse(text).ok_or_else(|| TokenError::Malformed("FOOTBRIDGE_TOKEN".to_owned()))?;
+    Ok(TokenSource::Value(token))
+}
