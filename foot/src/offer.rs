@@ -12,8 +12,8 @@ use crate::policy::{Floor, Policy, PolicyError};
 use crate::runner::Runner;
 use crate::tools::{Tool, ToolSetError, exec_tools};
 
-/// All that is on offer, and all that it takes to make it anew under other settings.
-#[derive(Debug)]
+/// All that is on offer, and all that it takes to make it anew under other settings. Clones share it.
+#[derive(Debug, Clone)]
 pub(crate) struct Offer {
     desk: Arc<Desk>,
     /// Commands go on, whatever the settings become.

@@ -20,8 +20,8 @@ const INTERVAL: Duration = Duration::from_millis(500);
 pub(crate) struct Source {
     /// The settings file, which need not be there.
     pub(crate) file: PathBuf,
-    /// Puts all layers on top of each other, as at the start.
-    pub(crate) read: Box<dyn Fn() -> Result<FootConfig, FootError>>,
+    /// Puts all layers on top of each other, as at the start. Blocks.
+    pub(crate) read: Arc<dyn Fn() -> Result<FootConfig, FootError> + Send + Sync>,
 }
 
 /// What tells one state of a file from another.
@@ -63,15 +63,19 @@ pub(crate) async fn follow(source: Source, mut config: FootConfig, offer: &Offer
             continue;
         }
         let first = in_force.replace(now).is_none();
-        match (source.read)() {
-            Err(error) => tracing::warn!(%error, "the settings changed and cannot be used; those before stay in force"),
-            Ok(next) if first && same(&config, &next) => {}
-            Ok(next) => match take_up(&config, next, offer, tools) {
-                Ok(next) => config = next,
-                Err(error) => {
-                    tracing::warn!(%error, "the settings changed and cannot be used; those before stay in force");
-                }
-            },
+        let (read, before, offer, tools) = (source.read.clone(), config.clone(), offer.clone(), tools.clone());
+        // Settings and roots may lie in a file system that takes its time, and calls go on meanwhile.
+        let taken = tokio::task::spawn_blocking(move || {
+            let next = read()?;
+            if first && same(&before, &next) { Ok(None) } else { take_up(&before, next, &offer, &tools).map(Some) }
+        });
+        let refused = |error: &dyn std::fmt::Display| {
+            tracing::warn!(%error, "the settings changed and cannot be used; those before stay in force");
+        };
+        match taken.await {
+            Ok(Ok(next)) => config = next.unwrap_or(config),
+            Ok(Err(error)) => refused(&error),
+            Err(error) => refused(&error),
         }
     }
 }
@@ -98,12 +102,8 @@ fn same(before: &FootConfig, after: &FootConfig) -> bool {
 }
 
 /// Puts new settings into force, but for those that a foot is born with. Calls that run go on as they were admitted.
-fn take_up(
-    before: &FootConfig,
-    mut next: FootConfig,
-    offer: &Offer,
-    tools: &Arc<ToolSet>,
-) -> Result<FootConfig, FootError> {
+/// Blocks.
+fn take_up(before: &FootConfig, mut next: FootConfig, offer: &Offer, tools: &ToolSet) -> Result<FootConfig, FootError> {
     for key in born_with(before, &next) {
         tracing::warn!(key, "a changed setting takes effect at the next start");
     }

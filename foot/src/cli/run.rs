@@ -1,6 +1,7 @@
 //! `foot run`
 
 use std::path::Path;
+use std::sync::Arc;
 
 use clap::Args;
 use tokio::io::AsyncReadExt as _;
@@ -51,7 +52,7 @@ pub(super) fn run(args: RunArgs, environment: Environment, here: &Path) -> u8 {
     {
         tracing::warn!(path = %path.display(), mode, "others can read the token; run chmod 600 on it");
     }
-    let source = file.map(|file| Source { file, read: Box::new(move || read().map(|(config, _)| config)) });
+    let source = file.map(|file| Source { file, read: Arc::new(move || read().map(|(config, _)| config)) });
     // Under another program standard input is that program's, and so is the terminal.
     let terminal = if exit_with_stdin { None } else { Terminal::of_process() };
     let asker = terminal.map_or_else(|| Box::new(Headless) as Box<dyn Asker>, |terminal| Box::new(terminal));

@@ -68,7 +68,7 @@ pub(crate) struct Environment {
     account_home: Option<PathBuf>,
 }
 
-type Lookup = Box<dyn Fn(&str) -> Option<OsString>>;
+type Lookup = Box<dyn Fn(&str) -> Option<OsString> + Send + Sync>;
 
 impl Environment {
     /// The real one.

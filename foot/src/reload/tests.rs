@@ -23,7 +23,7 @@ fn source(dir: &Path) -> Source {
         let flags = Settings { roots: Some(vec!["w".into()]), ..Settings::default() };
         Ok(resolve(flags, Some(&path), &environment, &here)?.config)
     };
-    Source { file, read: Box::new(read) }
+    Source { file, read: Arc::new(read) }
 }
 
 /// As editors do: another file takes the place of the first.
