@@ -78,6 +78,9 @@ async fn serve(
     let tools = Arc::new(tools);
     let roots: Vec<_> = permissions.policy().roots().iter().map(|root| root.display().to_string()).collect();
     tracing::info!(name = %config.name, hub = %config.hub, ?roots, share = ?config.share, "foot starts");
+    if config.runner == Runner::Real {
+        sandbox::tell_of_file_tools();
+    }
     let session = session::Session::new(config.clone(), identity, tools.clone(), clock)?.run(shutdown);
     let follow = async {
         match source {

@@ -61,7 +61,24 @@ pub(crate) fn restrict_for_command(grants: &[Grant]) -> Result<Confined, Sandbox
 /// # Errors
 /// As [`restrict_this_thread`].
 pub(crate) fn probe() -> Result<Confined, SandboxError> {
-    std::thread::spawn(|| restrict_for_command(&[])).join().unwrap_or(Err(SandboxError::Unsupported))
+    on_a_thread(|| restrict_for_command(&[]))
+}
+
+/// Says at the start where the kernel does not hold file tools to the roots, and not only when the first of them works.
+pub(crate) fn tell_of_file_tools() {
+    match on_a_thread(|| restrict_this_thread(&[], false)) {
+        Ok(_) => {}
+        Err(unsupported @ SandboxError::Unsupported) => {
+            tracing::warn!("file tools are held by the rules of this foot alone: {unsupported}");
+        }
+        Err(refused @ SandboxError::Refused(_)) => {
+            tracing::error!("file tools do nothing, as they cannot be held to the roots: {refused}");
+        }
+    }
+}
+
+fn on_a_thread(restrict: fn() -> Result<Confined, SandboxError>) -> Result<Confined, SandboxError> {
+    std::thread::spawn(restrict).join().unwrap_or(Err(SandboxError::Unsupported))
 }
 
 #[cfg(target_os = "linux")]

@@ -67,8 +67,6 @@ struct State {
     threads: usize,
     idle: usize,
     closed: bool,
-    /// It was said that nothing confines these threads.
-    warned: bool,
 }
 
 impl FileThreads {
@@ -179,13 +177,8 @@ impl Pool {
     fn work(self: Arc<Self>) {
         let folders = self.confinement.folders();
         let (confined, lasts) = match self.confinement.apply() {
-            Err(unsupported @ SandboxError::Unsupported) => {
-                let warned = std::mem::replace(&mut self.lock().warned, true);
-                if !warned {
-                    tracing::warn!("file tools are held by the rules of this foot alone: {unsupported}");
-                }
-                (Ok(()), true)
-            }
+            // That is told when the foot starts.
+            Err(SandboxError::Unsupported) => (Ok(()), true),
             other => (other, false),
         };
         while let Some(job) = self.next() {
