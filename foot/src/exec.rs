@@ -44,6 +44,11 @@ use jobs::Start;
 pub(crate) const DEFAULT_LIMIT: Duration = Duration::from_secs(60 * 60);
 /// Longest that a caller may ask for.
 pub(crate) const MAX_LIMIT: Duration = Duration::from_secs(24 * 60 * 60);
+/// What would have spared a caller's command its end.
+const CALLER_WAITS: &str = "a command goes on without its call if the call waits no longer than `waitMs` says; exec_status \
+    and exec_tail follow it";
+/// The same of a command that the owner made a tool of.
+const OWNER_LIMITS: &str = "it runs no longer than its call; how long that is stands in foot.yaml as `timeoutSeconds`";
 /// What runs a script.
 const SHELL: &str = "/bin/sh";
 
@@ -162,6 +167,7 @@ impl Executor {
     /// As [`Jobs::start`]; `cancelled` if the call was stopped, when nothing of the command is left.
     pub(crate) async fn run(self: &Arc<Self>, request: Request, ctx: &CallContext) -> Result<ToolOutput, Failure> {
         let Request { command, input, limit, wait } = request;
+        let hint = if command.configured { OWNER_LIMITS } else { CALLER_WAITS };
         let executor = self.clone();
         let prepared = tokio::task::spawn_blocking(move || executor.order(&command)).await;
         let broken = |cause| Failure::not_run(ErrorCode::Internal, "the command could not be prepared").cause(cause);
@@ -185,7 +191,8 @@ impl Executor {
         if stopped {
             job.kill();
             job.ended().await;
-            return Err(Failure::new(ErrorCode::Cancelled, Outcome::Unknown, "the command was ended with its call"));
+            let failure = Failure::new(ErrorCode::Cancelled, Outcome::Unknown, "the command was ended with its call");
+            return Err(failure.hint(hint));
         }
         Ok(result(&job, self.jobs.now()))
     }

@@ -203,7 +203,11 @@ impl Live {
             // It was done when it was told to stop: that is the truth, and whoever still waits may have it.
             (Ok(output), Stop::Cancelled | Stop::Leaving) => Ok(output),
             (Ok(_), _) => Err(failure(why, Outcome::Completed)),
-            (Err(own), _) => Err(Failure { cause: own.cause, ..failure(why, own.outcome) }),
+            (Err(own), _) => {
+                // Work that ended because it was told to knows best what would have spared it that.
+                let hint = own.hint.filter(|_| own.code == ErrorCode::Cancelled);
+                Err(Failure { cause: own.cause, hint, ..failure(why, own.outcome) })
+            }
         }
     }
 

@@ -63,7 +63,9 @@ impl Tool for Door {
             assert!(wanted["panic"] != true, "as it was told");
             tokio::select! {
                 opened = me.open.acquire() => opened.unwrap().forget(),
-                () = ctx.cancelled(), if wanted["stubborn"] != true => ctx.check()?,
+                () = ctx.cancelled(), if wanted["stubborn"] != true => {
+                    ctx.check().map_err(|stopped| stopped.hint("knock louder"))?;
+                }
             }
             match wanted["fail"].as_str() {
                 Some("not_run") => return Err(Failure::not_run(ErrorCode::NoMatch, "there was nothing to do")),
@@ -321,6 +323,7 @@ async fn signs_of_life_move_the_idle_limit_and_not_the_deadline() {
     let frames = bench.calls.settle(event);
     assert_eq!(all_said(&frames), ["c: deadline_exceeded unknown"]);
     assert!(frames[0].text.contains("10000 ms"), "{}", frames[0].text);
+    assert!(frames[0].text.contains("knock louder"), "what the tool says would have helped: {}", frames[0].text);
 
     let ctx = bench.start(call("d")).await;
     for _ in 0..60 {

@@ -98,7 +98,9 @@ async fn nothing_is_left_two_seconds_after_a_cancel() {
         until_marked("cancel-family", 0, GONE_WITHIN).await;
     };
     let (ended, ()) = tokio::join!(call, watch);
-    assert_eq!(ended.unwrap_err().code, ErrorCode::Cancelled);
+    let failure = ended.unwrap_err();
+    assert_eq!(failure.code, ErrorCode::Cancelled);
+    assert!(failure.hint.as_ref().is_some_and(|hint| hint.contains("waitMs")), "what would have helped: {failure:?}");
 }
 
 #[tokio::test]
