@@ -101,9 +101,9 @@ impl Job {
         self.end.get().and_then(|end| end.ending)
     }
 
-    /// How long it ran, or has been running.
-    pub(crate) fn took(&self, now: Duration) -> Duration {
-        self.end.get().map_or(now, |end| end.at).saturating_sub(self.started)
+    /// How long it ran, or has been running, in milliseconds.
+    pub(crate) fn took_ms(&self, now: Duration) -> u64 {
+        millis(self.end.get().map_or(now, |end| end.at).saturating_sub(self.started))
     }
 
     /// When it ended.
@@ -175,11 +175,6 @@ impl Job {
     /// All bytes that a stream had.
     pub(crate) fn written(&self, stream: Stream) -> u64 {
         lock(self.stream(stream)).0.total()
-    }
-
-    /// The same in milliseconds.
-    pub(crate) fn took_ms(&self, now: Duration) -> u64 {
-        millis(self.took(now))
     }
 
     fn stream(&self, stream: Stream) -> &Mutex<(Captured, Decoder)> {

@@ -108,7 +108,7 @@ impl Literal {
 }
 
 impl Access {
-    /// In the files of the foot.
+    /// In the files of the foot, and as a person reads it.
     pub(crate) const fn as_str(self) -> &'static str {
         match self {
             Self::Read => "read",

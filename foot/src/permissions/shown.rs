@@ -2,7 +2,7 @@
 
 use footbridge_shared::text::is_hidden;
 
-use super::{Access, Action, CommandLine};
+use super::{Action, CommandLine};
 
 /// Longest text that is shown of one word, in characters.
 const MAX_WORD_CHARS: usize = 2_000;
@@ -33,14 +33,7 @@ pub(crate) fn quoted(text: &str) -> String {
 pub(crate) fn lines(action: &Action) -> Vec<String> {
     match action {
         Action::Nothing => Vec::new(),
-        Action::File { access, path } => {
-            let what = match access {
-                Access::Read => "read",
-                Access::Write => "write",
-                Access::Delete => "delete",
-            };
-            vec![format!("{what} {}", quoted(&path.to_string_lossy()))]
-        }
+        Action::File { access, path } => vec![format!("{} {}", access.as_str(), quoted(&path.to_string_lossy()))],
         Action::Run(command) => {
             let mut lines = vec![match &command.line {
                 CommandLine::Argv(argv) => format!("run {}", words(argv)),
