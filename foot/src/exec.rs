@@ -55,6 +55,9 @@ const SHELL: &str = "/bin/sh";
 /// Why no command is run by this foot. It costs the tools that run commands, nothing else.
 #[derive(Debug, thiserror::Error)]
 pub enum ExecUnavailable {
+    /// Nobody could end all that a command starts.
+    #[error("commands are run on Linux alone: only there can all that a command starts be ended with it")]
+    System,
     /// The kernel cannot confine them.
     #[error("{0}; to run them unconfined, say --no-kernel-sandbox")]
     Sandbox(String),
@@ -118,6 +121,9 @@ impl Executor {
         settings: ExecSettings,
         variables: Vec<(std::ffi::OsString, std::ffi::OsString)>,
     ) -> Result<Arc<Self>, ExecUnavailable> {
+        if cfg!(not(target_os = "linux")) {
+            return Err(ExecUnavailable::System);
+        }
         let policy = permissions.policy().clone();
         let inherited = Inherited::new(variables, policy.roots());
         let (write, any) = (permissions.offers_write(), permissions.offers_exec());

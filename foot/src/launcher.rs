@@ -6,6 +6,7 @@
 
 mod order;
 pub(crate) mod processes;
+mod socket;
 mod start;
 mod tree;
 
@@ -19,11 +20,10 @@ use std::time::Duration;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::process::{Pid, PidfdFlags, pidfd_open};
 
-pub(crate) use order::{Ending, MAX_REPORT_BYTES, NotStarted, Order, Report, Standard, hand_over, message};
+pub use order::COMMAND;
+pub(crate) use order::{Ending, MAX_REPORT_BYTES, NotStarted, Order, Report, Standard, message};
+pub(crate) use socket::hand_over;
 use tree::Tree;
-
-/// The first word that makes a program a launcher. Not for people.
-pub const COMMAND: &str = "__job";
 
 /// How long processes may take to end once they are asked to, before they are killed.
 pub(crate) const TERM_GRACE: Duration = Duration::from_secs(1);
@@ -59,23 +59,23 @@ fn stand_aside() -> io::Result<()> {
 }
 
 fn serve(socket: UnixStream) -> io::Result<()> {
-    let (order, standard) = order::receive(&socket)?;
+    let (order, standard) = socket::receive(&socket)?;
     let temporary = order.temporary.to_path();
     let started = start::folder(&temporary).and_then(|()| start::command(order, standard));
     let main = match started {
         Ok(main) => main,
         Err(why) => {
             start::remove(&temporary);
-            return order::report(&socket, &Report::NotStarted(why));
+            return socket::report(&socket, &Report::NotStarted(why));
         }
     };
     // From here on there is something to clean up, whether or not anybody listens.
-    let _ = order::report(&socket, &Report::Started);
+    let _ = socket::report(&socket, &Report::Started);
     let mut tree = Tree::of(main);
     let watched = watch(&socket, main, &mut tree);
     tree.end(TERM_GRACE);
     start::remove(&temporary);
-    let told = tree.ending().map_or(Ok(()), |ending| order::report(&socket, &Report::Ended(ending)));
+    let told = tree.ending().map_or(Ok(()), |ending| socket::report(&socket, &Report::Ended(ending)));
     watched.and(told)
 }
 

@@ -14,6 +14,10 @@ mod failure;
 mod frame;
 mod identity;
 mod journal;
+#[cfg(target_os = "linux")]
+mod launcher;
+#[cfg(not(target_os = "linux"))]
+#[path = "launcher/elsewhere.rs"]
 mod launcher;
 mod offer;
 mod permissions;

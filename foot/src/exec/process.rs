@@ -17,7 +17,6 @@ use crate::launcher::{self, MAX_REPORT_BYTES, Order, Report, Standard};
 
 /// The running program, whatever has become of the file that it was started from: an upgrade replaces it, and a launcher
 /// of the new one may speak another language.
-#[cfg(target_os = "linux")]
 const RUNNING: &str = "/proc/self/exe";
 /// What a launcher is called in lists of processes.
 const NAME: &str = "footbridge-job";
@@ -33,7 +32,6 @@ pub(crate) struct Launcher {
 
 impl Launcher {
     /// This program.
-    #[cfg(target_os = "linux")]
     pub(crate) fn of_this_program() -> Self {
         Self { program: RUNNING.into(), arguments: vec![launcher::COMMAND.into()] }
     }

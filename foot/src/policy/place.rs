@@ -12,7 +12,7 @@ use std::os::fd::{AsFd as _, OwnedFd};
 use std::os::unix::ffi::OsStrExt as _;
 use std::path::Path;
 
-use rustix::fs::{Access, AtFlags, FileType, Gid, Mode, OFlags, Stat, Uid};
+use rustix::fs::{Access, AtFlags, FileType, Gid, Mode, OFlags, RawMode, Stat, Uid};
 use rustix::io::Errno;
 
 use super::open::{self, OpenError, WriteError};
@@ -24,7 +24,7 @@ const STALE_SECONDS: i64 = 10 * 60;
 /// Names of a folder that are looked at for unfinished files.
 const MAX_NAMES: usize = 10_000;
 /// Permission bits that a file may have: what lets it act as somebody else is never set.
-const MODE_BITS: u32 = 0o777;
+const MODE_BITS: RawMode = 0o777;
 
 /// A name in an open folder.
 #[derive(Debug)]
@@ -103,7 +103,12 @@ impl Place {
 
     /// Puts a file with this content here: in place of `previous`, or where there was nothing. Permission bits are
     /// `mode`, else those of `previous`, else what new files get.
-    pub(super) fn put(&self, content: &[u8], previous: Option<&Found>, mode: Option<u32>) -> Result<(), WriteError> {
+    pub(super) fn put(
+        &self,
+        content: &[u8],
+        previous: Option<&Found>,
+        mode: Option<RawMode>,
+    ) -> Result<(), WriteError> {
         if previous.is_some() {
             // Nothing but this keeps a file that its owner made read-only: the folder alone decides who may replace it.
             rustix::fs::accessat(&self.folder, &self.name, Access::WRITE_OK, AtFlags::EACCESS)?;
@@ -188,7 +193,7 @@ struct Unfinished<'a> {
 }
 
 impl<'a> Unfinished<'a> {
-    fn create(place: &'a Place, previous: Option<&Found>, mode: Option<u32>) -> Result<Self, WriteError> {
+    fn create(place: &'a Place, previous: Option<&Found>, mode: Option<RawMode>) -> Result<Self, WriteError> {
         let name = format!("{UNFINISHED}{}", crate::random::id());
         let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
         // What replaces a file, or gets a mode, is nobody else's to read before it has its permission bits.
@@ -199,7 +204,7 @@ impl<'a> Unfinished<'a> {
     }
 
     /// Writes the content through to the disk, and gives the file its owner and its permission bits.
-    fn fill(&self, content: &[u8], previous: Option<&Found>, mode: Option<u32>) -> Result<(), WriteError> {
+    fn fill(&self, content: &[u8], previous: Option<&Found>, mode: Option<RawMode>) -> Result<(), WriteError> {
         (&self.file).write_all(content)?;
         if let Some(Found { stat, .. }) = previous {
             let mine = rustix::fs::fstat(&self.file)?;

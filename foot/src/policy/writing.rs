@@ -3,6 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use footbridge_shared::ErrorCode;
+use rustix::fs::RawMode;
 
 use super::open::{OpenError, WriteError};
 use super::{Found, Gate, Place, Verdict, not_a};
@@ -65,7 +66,7 @@ impl Place {
         given: &str,
         content: &[u8],
         previous: Option<&Found>,
-        mode: Option<u32>,
+        mode: Option<RawMode>,
     ) -> Result<(), Failure> {
         self.put(content, previous, mode).map_err(|error| write_failure(error, given))
     }

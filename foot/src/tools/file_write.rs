@@ -6,6 +6,7 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use footbridge_shared::ErrorCode;
 use footbridge_shared::content::ContentHash;
+use rustix::fs::RawMode;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
@@ -107,7 +108,7 @@ impl FileTool for FileWrite {
             })?,
         };
         expect_size(content.len(), &given)?;
-        let mode = mode.and_then(|octal| u32::from_str_radix(&octal, 8).ok());
+        let mode = mode.and_then(|octal| RawMode::from_str_radix(&octal, 8).ok());
 
         let _turn = Turn::take(real, ctx)?;
         // A file that is to be known cannot lie in a folder that is still to be made.
