@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use std::io::Write as _;
 use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::{Path, PathBuf};
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use serde::{Deserialize, Serialize};
 
@@ -144,6 +144,9 @@ pub(crate) struct Answer {
 pub(crate) struct Remembered {
     /// Where they are kept; `None` for as long as the process lives.
     path: Option<PathBuf>,
+    /// Held while the file is read or written, so that of two changes none is lost.
+    file: Mutex<()>,
+    /// Held for a moment, and never while a disk is waited for: the session looks here.
     answers: Mutex<Vec<Answer>>,
 }
 
@@ -154,12 +157,12 @@ impl Remembered {
     /// [`RememberedError`]: the file is there and cannot be understood. A "no" among the answers must not get lost.
     pub(crate) fn open(path: PathBuf) -> Result<Self, RememberedError> {
         let answers = Mutex::new(read(&path)?);
-        Ok(Self { path: Some(path), answers })
+        Ok(Self { path: Some(path), file: Mutex::default(), answers })
     }
 
     /// None, to be forgotten with the process.
     pub(crate) fn in_memory() -> Self {
-        Self { path: None, answers: Mutex::default() }
+        Self { path: None, file: Mutex::default(), answers: Mutex::default() }
     }
 
     /// Where they are kept, if they are.
@@ -169,12 +172,12 @@ impl Remembered {
 
     /// All of them, oldest first.
     pub(crate) fn all(&self) -> Vec<Answer> {
-        self.answers.lock().unwrap_or_else(PoisonError::into_inner).clone()
+        self.answers().clone()
     }
 
     /// What was said of this action. A no goes before a yes.
     pub(crate) fn said_of(&self, about: &Literal) -> Option<Verdict> {
-        let answers = self.answers.lock().unwrap_or_else(PoisonError::into_inner);
+        let answers = self.answers();
         let mut said = answers.iter().filter(|answer| answer.about == *about).peekable();
         said.peek()?;
         Some(if said.all(|answer| answer.allow) { Verdict::Allow } else { Verdict::Deny })
@@ -208,9 +211,9 @@ impl Remembered {
 
     /// Takes up what another process changed: `foot permissions forget` does, while the foot runs.
     pub(crate) fn refresh(&self) -> Result<(), RememberedError> {
-        let Some(path) = &self.path else { return Ok(()) };
-        let fresh = read(path)?;
-        *self.answers.lock().unwrap_or_else(PoisonError::into_inner) = fresh;
+        let _file = self.file.lock().unwrap_or_else(PoisonError::into_inner);
+        let fresh = self.read()?;
+        *self.answers() = fresh;
         Ok(())
     }
 
@@ -218,13 +221,23 @@ impl Remembered {
         &self,
         change: impl FnOnce(&mut Vec<Answer>) -> Result<T, RememberedError>,
     ) -> Result<T, RememberedError> {
-        self.refresh()?;
-        let mut answers = self.answers.lock().unwrap_or_else(PoisonError::into_inner);
+        let _file = self.file.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut answers = self.read()?;
         let done = change(&mut answers)?;
+        self.answers().clone_from(&answers);
         if let Some(path) = &self.path {
             write(path, &answers).map_err(|cause| RememberedError::Io { path: path.clone(), cause })?;
         }
         Ok(done)
+    }
+
+    /// Those of the file, or of this process where there is none.
+    fn read(&self) -> Result<Vec<Answer>, RememberedError> {
+        self.path.as_deref().map_or_else(|| Ok(self.all()), read)
+    }
+
+    fn answers(&self) -> MutexGuard<'_, Vec<Answer>> {
+        self.answers.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -304,6 +317,21 @@ mod tests {
         ] {
             assert_eq!(remembered.said_of(&other), None, "{other:?}");
         }
+    }
+
+    #[test]
+    fn of_answers_that_are_given_at_once_none_is_lost() {
+        let dir = tempfile::tempdir().unwrap();
+        let remembered = Remembered::open(dir.path().join("laptop.answers.json")).unwrap();
+        std::thread::scope(|scope| {
+            for n in 0..16 {
+                let remembered = &remembered;
+                scope.spawn(move || remembered.keep(answer(true, about("ada", &format!("/w/{n}")))).unwrap());
+            }
+        });
+        assert_eq!(remembered.all().len(), 16);
+        remembered.refresh().unwrap();
+        assert_eq!(remembered.all().len(), 16, "nor in the file");
     }
 
     #[test]
