@@ -162,11 +162,6 @@ impl Executor {
         self.any
     }
 
-    /// Which paths are served.
-    pub(crate) fn policy(&self) -> &Arc<Policy> {
-        &self.policy
-    }
-
     /// Runs a command, and waits for it as long as the request says.
     ///
     /// # Errors
@@ -201,6 +196,17 @@ impl Executor {
             return Err(failure.hint(hint));
         }
         Ok(result(&job, self.jobs.now()))
+    }
+
+    /// Resolves the folder that a command starts in; the first root if none is named.
+    ///
+    /// # Errors
+    /// As [`crate::policy::Gate::resolve`], and `not_a_file` for what is no folder. Nothing ran.
+    pub(crate) async fn resolve_cwd(&self, given: Option<String>) -> Result<PathBuf, Failure> {
+        let policy = self.policy.clone();
+        let resolved = tokio::task::spawn_blocking(move || resolve_cwd(&policy, given.as_deref().unwrap_or("."))).await;
+        let broken = |cause| Failure::not_run(ErrorCode::Internal, "the folder could not be looked at").cause(cause);
+        resolved.map_err(broken)?
     }
 
     /// What a launcher is to be told. Looks at files.
@@ -246,12 +252,7 @@ impl Executor {
     }
 }
 
-/// Resolves the folder that a command starts in; the first root if none is named. Looks at files.
-///
-/// # Errors
-/// As [`crate::policy::Gate::resolve`], and `not_a_file` for what is no folder. Nothing ran.
-pub(crate) fn resolve_cwd(policy: &Policy, given: Option<&str>) -> Result<PathBuf, Failure> {
-    let given = given.unwrap_or(".");
+fn resolve_cwd(policy: &Policy, given: &str) -> Result<PathBuf, Failure> {
     let not_run = |failure: Failure| Failure { outcome: Outcome::NotRun, ..failure };
     let gate = policy.gate();
     let real = gate.resolve(given).map_err(not_run)?;

@@ -3,13 +3,12 @@
 use std::sync::Arc;
 
 use async_trait::async_trait;
-use footbridge_shared::ErrorCode;
 use footbridge_shared::message::ToolEntry;
 
 use super::exec_entry::{Kind, entry};
 use super::{Arguments, CallContext, Plan, Tool};
 use crate::clock::millis;
-use crate::exec::{self, Checked, Executor, Input, Request};
+use crate::exec::{Checked, Executor, Input, Request};
 use crate::failure::Failure;
 use crate::permissions::{Action, Command, CommandLine};
 
@@ -40,11 +39,9 @@ impl Tool for ConfiguredCommand {
 
     async fn plan(&self, arguments: Arguments, _: &CallContext) -> Result<Plan, Failure> {
         let (argv, stdin) = self.checked.fill(&arguments.parse()?)?;
-        let (policy, cwd) = (self.executor.policy().clone(), self.checked.tool.cwd.clone());
-        let resolved = tokio::task::spawn_blocking(move || exec::resolve_cwd(&policy, cwd.as_deref())).await;
-        let broken = |cause| Failure::not_run(ErrorCode::Internal, "the folder could not be looked at").cause(cause);
+        let cwd = self.executor.resolve_cwd(self.checked.tool.cwd.clone()).await?;
         let env = self.checked.tool.env.clone();
-        let command = Command { line: CommandLine::Argv(argv), cwd: resolved.map_err(broken)??, env, configured: true };
+        let command = Command { line: CommandLine::Argv(argv), cwd, env, configured: true };
         let request = Request {
             command: command.clone(),
             input: stdin.map(|text| Input { data: text.into_bytes(), stays_open: false }),

@@ -5,7 +5,6 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
-use footbridge_shared::ErrorCode;
 use footbridge_shared::message::ToolEntry;
 use serde::Deserialize;
 use serde_json::json;
@@ -85,10 +84,7 @@ impl Tool for ExecRun {
             _ => return Err(Failure::invalid_arguments("give either `argv` or `command`")),
         };
         exec::check_environment(&env)?;
-        let policy = self.executor.policy().clone();
-        let resolved = tokio::task::spawn_blocking(move || exec::resolve_cwd(&policy, cwd.as_deref())).await;
-        let broken = |cause| Failure::not_run(ErrorCode::Internal, "the folder could not be looked at").cause(cause);
-        let cwd = resolved.map_err(broken)??;
+        let cwd = self.executor.resolve_cwd(cwd).await?;
         let command = Command { line, cwd, env, configured: false };
         let wait = wait_ms.map(Duration::from_millis);
         let request = Request {
