@@ -131,13 +131,22 @@ async fn what_it_writes_is_passed_on_while_its_call_waits() {
     let machine = Machine::new();
     let registered: Arc<Registered> = machine.tools.get("exec_run").unwrap();
     let (ctx, mut signs) = context::cancelled_by(CancellationToken::new());
-    let script = "printf 'h\\303'; sleep 0.1; printf '\\244llo'; sleep 0.1; echo problem >&2; sleep 0.1";
+    let script = "printf 'h\\303'; until [ -e first ]; do sleep 0.01; done; printf '\\244llo'; \
+        until [ -e second ]; do sleep 0.01; done; echo problem >&2";
     let plan = registered.tool.plan(Arguments::new(raw(&json!({ "command": script }))), &ctx).await.unwrap();
-    plan.run(ctx).await.unwrap();
-    let mut told = Vec::new();
-    while let Ok(context::Sign::Output(output)) = signs.try_recv() {
-        told.push((output.seq, output.stream, output.data));
-    }
+    let listener = async {
+        let mut told = Vec::new();
+        // It goes on when what it wrote was heard.
+        for heard in ["first", "second", "third"] {
+            let sign = tokio::time::timeout(PATIENCE, signs.recv()).await.unwrap();
+            let Some(context::Sign::Output(output)) = sign else { panic!("{sign:?}") };
+            told.push((output.seq, output.stream, output.data));
+            std::fs::write(machine.root().join(heard), "").unwrap();
+        }
+        told
+    };
+    let (done, told) = tokio::join!(plan.run(ctx), listener);
+    done.unwrap();
     use footbridge_shared::message::Stream::{Stderr, Stdout};
     let expected = [(0, Stdout, "h"), (1, Stdout, "ällo"), (2, Stderr, "problem\n")];
     assert_eq!(told, expected.map(|(seq, stream, text)| (seq, stream, text.to_owned())));
