@@ -27,7 +27,7 @@ const BROKEN: u8 = 1;
 const THREADS_TIMEOUT: Duration = Duration::from_millis(200);
 
 /// Each paragraph is one line: it is broken where the terminal ends.
-const EXIT_CODES: &str = "\
+const AFTER_HELP: &str = "\
 Settings come from foot.yaml in your configuration folder, then from the environment (FOOTBRIDGE_URL, FOOTBRIDGE_TENANT, \
 FOOTBRIDGE_PROJECT, FOOTBRIDGE_TOKEN), then from the command line; the later one wins.
 
@@ -37,7 +37,7 @@ foot; 6 a newer process of the same foot took over; 7 no common protocol version
 
 /// Offers this machine's tools to a Footbridge hub.
 #[derive(Debug, Parser)]
-#[command(name = "foot", version, after_help = EXIT_CODES, max_term_width = 100)]
+#[command(name = "foot", version, after_help = AFTER_HELP, max_term_width = 100)]
 struct Cli {
     #[command(subcommand)]
     command: Command,
