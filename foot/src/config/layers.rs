@@ -44,7 +44,7 @@ impl Layers {
         let roots = self.pick("roots", |layer| layer.roots.take()).unwrap_or_else(|| vec![here.to_owned()]);
         let state = self.pick("state", |layer| layer.state.take()).map(|path| here.join(path));
         let state = state.or_else(|| own.state.clone());
-        let (permitted, exec) = (self.permitted(environment), self.exec(here));
+        let (permitted, exec) = (self.permitted(environment), self.exec(here, &environment.homes()));
         // No layer can take back what another one keeps to itself.
         let deny = self.all(|layer| layer.deny.take()).into_iter().flatten().map(|path| here.join(path));
         Ok(Served {
@@ -71,7 +71,7 @@ impl Layers {
     }
 
     /// Takes out what says how commands are run.
-    fn exec(&mut self, here: &Path) -> ExecSettings {
+    fn exec(&mut self, here: &Path, homes: &[PathBuf]) -> ExecSettings {
         let sandbox = self.pick("kernelSandbox", |layer| layer.kernel_sandbox.take()).unwrap_or_default();
         let commands = self.pick("commands", |layer| layer.commands.take()).unwrap_or_default();
         let mut folders = |get: fn(&mut Settings) -> Option<Vec<PathBuf>>| -> Vec<PathBuf> {
@@ -79,7 +79,7 @@ impl Layers {
         };
         ExecSettings {
             sandbox,
-            extra_read: folders(|layer| layer.sandbox_read.take()),
+            extra_read: folders(|layer| layer.sandbox_read.take()).into_iter().chain(git_settings(homes)).collect(),
             extra_write: folders(|layer| layer.sandbox_write.take()),
             commands,
             ..ExecSettings::default()
@@ -97,6 +97,16 @@ impl Layers {
     fn all<T>(&mut self, get: impl Fn(&mut Settings) -> Option<T>) -> Vec<T> {
         self.layers.iter_mut().filter_map(|(_, layer)| get(layer)).collect()
     }
+}
+
+/// Git's settings of a user. Git gives up, whatever it is to do, on settings that are there and cannot be read. Its
+/// credentials lie elsewhere, and stay out of reach.
+const GIT_SETTINGS: [&str; 4] = [".gitconfig", ".config/git/config", ".config/git/ignore", ".config/git/attributes"];
+
+/// Those that there are.
+fn git_settings(homes: &[PathBuf]) -> impl Iterator<Item = PathBuf> {
+    let all = homes.iter().flat_map(|home| GIT_SETTINGS.map(|path| home.join(path)));
+    all.filter(|path| path.is_file())
 }
 
 fn parse_token(text: &str) -> Result<TokenSource, ConfigError> {

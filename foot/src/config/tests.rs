@@ -131,3 +131,16 @@ fn any_folder_gives_a_name() {
     }
     assert_eq!(default_name(Some(Path::new("/"))).unwrap().as_str(), "foot");
 }
+
+#[test]
+fn commands_read_the_git_settings_that_there_are() {
+    let dir = tempfile::tempdir().unwrap();
+    let home = dir.path();
+    std::fs::create_dir_all(home.join(".config/git")).unwrap();
+    for file in [".gitconfig", ".config/git/ignore", ".config/git/credentials"] {
+        std::fs::write(home.join(file), "").unwrap();
+    }
+    let environment = Environment::of(&[("HOME", &home.display().to_string())]);
+    let served = super::served(Settings::default(), None, &environment, home).unwrap();
+    assert_eq!(served.exec.extra_read, [home.join(".gitconfig"), home.join(".config/git/ignore")]);
+}
