@@ -57,9 +57,11 @@ async fn limited(tool: &Tool, arguments: Arguments, ctx: &CallContext) -> Result
     match tokio::time::timeout(CANCEL_GRACE, work).await {
         // It had finished after all: what it did is done, so its caller may as well know.
         Ok(Ok(output)) => Ok(output),
-        // The handler knows what became of the work, this function knows why it was stopped.
-        Ok(Err(failure)) if failure.code == ErrorCode::Cancelled => {
-            Err(Failure { outcome: failure.outcome, ..stopped })
+        // The handler knows what became of the work, and perhaps what would have spared it that; this function knows why it
+        // was stopped.
+        Ok(Err(Failure { code: ErrorCode::Cancelled, outcome, hint, .. })) => {
+            let hint = hint.or_else(|| stopped.hint.clone());
+            Err(Failure { outcome, hint, ..stopped })
         }
         Ok(Err(failure)) => Err(failure),
         Err(_) => Err(stopped),

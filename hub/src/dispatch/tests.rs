@@ -71,7 +71,7 @@ impl ToolHandler for Does {
             Self::Deaf => std::future::pending().await,
             Self::Obedient => {
                 ctx.cancel.cancelled().await;
-                Err(Failure::new(ErrorCode::Cancelled, Outcome::NotRun, "it had not begun"))
+                Err(Failure::new(ErrorCode::Cancelled, Outcome::NotRun, "it had not begun").hint("come earlier"))
             }
             Self::Panic => panic!("a defect"),
         }
@@ -207,6 +207,7 @@ async fn a_dropped_call_is_cancelled_and_still_ends() {
         let (result, _) = entry.wait().await;
         let failure = result.as_ref().as_ref().unwrap_err();
         assert_eq!((failure.code, failure.outcome), (ErrorCode::Cancelled, outcome), "{name}");
+        assert_eq!(failure.hint.as_deref(), (name == "obedient").then_some("come earlier"), "what the work knows");
     }
     assert_eq!(lifecycle.shut_down(SECOND).await, 0);
 }
