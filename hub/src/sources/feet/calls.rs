@@ -168,6 +168,14 @@ impl Foot {
         }
     }
 
+    /// The foot takes in a call that goes to it in parts: that is a sign of life, however slow the link is.
+    pub(super) fn takes_in(&self, epoch: u64, call: &CallId) {
+        let state = self.state.lock();
+        if let Some(pending) = state.pending.get(call).filter(|_| state.epoch == epoch) {
+            pending.ctx.clock.touch();
+        }
+    }
+
     /// Passes on what a call says while it runs. `false`: nobody listens.
     pub(super) fn event(&self, epoch: u64, call: &CallId, event: CallEvent) -> bool {
         let state = self.state.lock();

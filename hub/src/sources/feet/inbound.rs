@@ -166,7 +166,12 @@ fn heard(
         FootToHub::Error(WireError { code, message }) => {
             tracing::warn!(foot = %seat.foot.name, %code, message = said(&message), "a foot complains");
         }
-        FootToHub::Credit(credit) => outbox.credit(&credit),
+        FootToHub::Credit(credit) => {
+            if credit.bytes > 0 {
+                seat.foot.takes_in(seat.epoch, &credit.call);
+            }
+            outbox.credit(&credit);
+        }
         FootToHub::PartsFrom(wanted) => outbox.parts_from(&wanted),
         FootToHub::Unknown(kind) => core.totals.unknown_type(&kind),
         // Answers to what this hub does not ask yet, and signs of life.

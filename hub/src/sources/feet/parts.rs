@@ -156,6 +156,10 @@ impl Foot {
         let Incoming { assembly, share, number } = &mut **incoming;
         let is_oldest = oldest.is_none_or(|oldest| oldest >= *number);
         let taken = assembly.take(part, MAX_MESSAGE_BYTES, |bytes| share.grow(bytes, is_oldest));
+        // An answer that is coming in is a sign of life, however slow the link is.
+        if let Some(pending) = pending.get(call).filter(|_| matches!(taken, Taken::Kept)) {
+            pending.ctx.clock.touch();
+        }
         if matches!(taken, Taken::Whole(_) | Taken::TooLong) {
             unawaited.remove(call);
             if let Some(pending) = pending.get_mut(call) {

@@ -219,11 +219,11 @@ impl Hub {
             Some(Arc::new(Ear(events))),
         );
         ctx.keyed = keyed;
-        let cancel = ctx.cancel.clone();
+        let (cancel, clock) = (ctx.cancel.clone(), ctx.clock.clone());
         let arguments = Arguments::new(RawValue::from_string(arguments.to_owned()).unwrap());
         let mut task = JoinSet::new();
         task.spawn(async move { tool.handler.invoke(arguments, &ctx).await });
-        Running { task, cancel, heard }
+        Running { task, cancel, clock, heard }
     }
 
     /// Changes so far of what the listings of the project are made from.
@@ -265,6 +265,7 @@ pub(super) fn principal(owner: &str) -> Principal {
 pub(super) struct Running {
     task: JoinSet<Result<ToolOutput, Failure>>,
     pub(super) cancel: CancellationToken,
+    pub(super) clock: CallClock,
     pub(super) heard: tokio::sync::mpsc::Receiver<CallEvent>,
 }
 

@@ -2,9 +2,10 @@
 
 use footbridge_shared::id::CallId;
 use footbridge_shared::limits::{
-    BULK_WINDOW_BYTES, FOOT_PARTS_BYTES, MAX_MESSAGE_BYTES, MAX_RESULT_BYTES, PART_FRAME_BYTES, PARTS_STEP_BYTES,
+    BULK_WINDOW_BYTES, DEFAULT_TIMEOUT, FOOT_PARTS_BYTES, MAX_MESSAGE_BYTES, MAX_RESULT_BYTES, PART_FRAME_BYTES,
+    PARTS_STEP_BYTES,
 };
-use footbridge_shared::message::{Call, CallResult, Credit, FootToHub, HubToFoot, InFlightState, Ping};
+use footbridge_shared::message::{Call, CallResult, Credit, FootToHub, HubToFoot, InFlightState, Ping, Pong};
 use footbridge_shared::part::{HEADER_BYTES, Part};
 use footbridge_shared::{ErrorCode, Outcome};
 use serde_json::json;
@@ -115,6 +116,27 @@ async fn bulk_is_returned_as_it_comes_and_the_result_is_acknowledged() {
     assert_eq!(returned, sent, "to the last byte");
     assert_eq!(hear!(foot, Ack).call, asked.call);
     assert_eq!(call.text().await, text(3 * DATA));
+}
+
+#[tokio::test(start_paused = true)]
+async fn on_a_slow_link_what_comes_and_what_is_taken_in_are_signs_of_life() {
+    let (hub, mut foot) = stage().await;
+    let (call, asked) = asked(&hub, &mut foot).await;
+    let mut messages = frames(id(&asked), &result(&asked, &text(4 * DATA)));
+    messages.truncate(4);
+    let credit = Credit { call: asked.call.clone(), bytes: 1, hold: false };
+    let credit = Frame::Text(FootToHub::from(credit).encode().into_bytes().into());
+    messages.extend([credit.clone(), credit]);
+    for message in messages {
+        // Two thirds of the idle time before each, and some behind it: without a sign of life that is too much at the second.
+        for _ in 0..4 {
+            tokio::time::sleep(DEFAULT_TIMEOUT / 6).await;
+            foot.say(Pong { echo_ms: 0, sent_ms: 0 }).await;
+        }
+        foot.say_parts(vec![message]).await;
+        let expired = tokio::time::timeout(DEFAULT_TIMEOUT / 4, call.clock.expired());
+        assert!(expired.await.is_err(), "the idle time began anew");
+    }
 }
 
 #[tokio::test(start_paused = true)]
