@@ -294,6 +294,8 @@ async fn a_stream_goes_on_where_it_broke_off_and_says_what_is_missing() -> TestR
     );
     let other = api.with_token(&hub.token("bob", &["viewer", "engine"]).await?);
     assert!(rest(&other, &id, 0).await.is_err(), "a call's events are its subject's own");
+    assert_eq!(events(&rest(&api, &id, u64::MAX - 1).await?.text().await?).len(), 1);
+    assert!(rest(&api, &id, u64::MAX).await.is_err_and(|error| error.to_string().contains("400")));
     Ok(())
 }
 

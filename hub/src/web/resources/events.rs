@@ -37,8 +37,10 @@ pub(super) fn accepts_events(headers: &HeaderMap) -> bool {
 /// The number of the last event that the client has seen; 0: none.
 pub(super) fn last_event_id(headers: &HeaderMap) -> ApiResult<u64> {
     let Some(value) = headers.get(LAST_EVENT_ID) else { return Ok(0) };
-    value.to_str().ok().and_then(|text| text.trim().parse().ok()).ok_or_else(|| {
-        ApiError::new(ErrorCode::BadRequest, "`Last-Event-ID` is no number")
+    let seen = value.to_str().ok().and_then(|text| text.trim().parse().ok());
+    // Behind the greatest number there is none for the end of the call.
+    seen.filter(|seen| *seen < u64::MAX).ok_or_else(|| {
+        ApiError::new(ErrorCode::BadRequest, "`Last-Event-ID` is no number of an event")
             .hint("send the `id` of the last event that came, or leave the header out")
     })
 }
