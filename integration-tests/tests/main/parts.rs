@@ -10,6 +10,7 @@ use integration_tests::hub::TestHub;
 use integration_tests::raw_foot::{Identity, RawFoot, simple_tool};
 use reqwest::StatusCode;
 use serde_json::{Value, json};
+use tempfile::TempDir;
 
 use crate::TestResult;
 
@@ -28,13 +29,13 @@ fn text(bytes: usize) -> String {
     text
 }
 
-/// A hub, a client, and a foot whose tools echo.
-async fn stage() -> TestResult<(TestHub, Api, TestFoot)> {
+/// A hub, a client, and a foot whose tools echo, with its folder.
+async fn stage() -> TestResult<(TestHub, Api, TestFoot, TempDir)> {
     let hub = TestHub::start().await?;
     let root = tempfile::tempdir()?;
     let foot = TestFoot::start(&hub, "ann", "dev", root.path(), &["--echo"]).await?;
     let api = hub.api()?.with_token(&hub.token("ann", &["viewer", "engine"]).await?);
-    Ok((hub, api, foot))
+    Ok((hub, api, foot, root))
 }
 
 fn text_of(reply: &Value) -> &str {
@@ -43,7 +44,7 @@ fn text_of(reply: &Value) -> &str {
 
 #[tokio::test]
 async fn five_mebibytes_pass_both_ways_to_the_letter() -> TestResult {
-    let (_hub, api, foot) = stage().await?;
+    let (_hub, api, foot, _root) = stage().await?;
     let long = text(5 * MIB);
     let reply = api.invoke("echo_text", json!({"text": long})).await?.ok()?.json();
     assert!(text_of(&reply) == long, "the text came back as it was");
@@ -56,7 +57,7 @@ async fn five_mebibytes_pass_both_ways_to_the_letter() -> TestResult {
 
 #[tokio::test]
 async fn what_is_larger_than_the_limit_is_refused_and_the_connection_goes_on() -> TestResult {
-    let (_hub, api, foot) = stage().await?;
+    let (_hub, api, foot, _root) = stage().await?;
     let largest = api.invoke("echo_bytes", json!({"bytes": MAX_RESULT_BYTES - 100})).await?.ok()?.json();
     assert_eq!((largest["isError"].as_bool(), text_of(&largest).len()), (Some(false), MAX_RESULT_BYTES - 100));
     let refused = api.invoke("echo_bytes", json!({"bytes": 17 * MIB})).await?.ok()?.json();
@@ -71,7 +72,7 @@ async fn what_is_larger_than_the_limit_is_refused_and_the_connection_goes_on() -
 
 #[tokio::test]
 async fn a_hundred_large_results_at_once_all_arrive() -> TestResult {
-    let (_hub, api, foot) = stage().await?;
+    let (_hub, api, foot, _root) = stage().await?;
     let calls = (0..100).map(|n| {
         let api = &api;
         async move {

@@ -59,9 +59,10 @@ async fn a_foot_that_may_not_write_offers_no_such_tool() -> TestResult {
         let call = json!({"path": "a", "content": "x", "edits": [{"oldText": "a", "newText": "b"}]});
         assert_eq!(api.invoke(tool, call).await?.code(), "unknown_tool", "{tool}");
     }
-    api.put("documents/notes.md", "text").await?;
+    hub.api()?.put("documents/documents/notes.md", "text").await?.ok()?;
     let push = api.invoke("file_push", json!({"document": "documents/notes.md", "path": "a"})).await?;
     assert_eq!(push.code(), "not_found");
+    assert!(push.text.contains("no foot for you here that offers `file_write`"), "{}", push.text);
     assert!(!folder.path().join("a").exists());
     Ok(())
 }
