@@ -8,6 +8,8 @@ mod capabilities;
 mod grant;
 #[cfg(target_os = "linux")]
 mod landlock;
+#[cfg(target_os = "linux")]
+mod limits;
 #[cfg(test)]
 #[cfg(target_os = "linux")]
 mod tests;
@@ -48,7 +50,7 @@ pub(crate) fn restrict_this_thread(roots: &[PathBuf], write: bool) -> Result<Con
 }
 
 /// Restricts the calling thread, and the command that it starts, to what is granted; other processes, and the sockets that
-/// they listen on, are out of reach where the kernel knows how. Of root's powers only those over files go through.
+/// they listen on, are out of reach where the kernel knows how, and so are the limits of other processes. Of root's powers only those over files go through.
 ///
 /// # Errors
 /// As [`restrict_this_thread`].
@@ -86,7 +88,11 @@ fn apply(grants: &[Grant], scoped: bool) -> Result<Confined, SandboxError> {
     if scoped {
         capabilities::renounce().map_err(|error| SandboxError::Refused(error.to_string()))?;
     }
-    landlock::apply(grants, scoped)
+    let confined = landlock::apply(grants, scoped)?;
+    if scoped {
+        limits::leave_alone().map_err(|error| SandboxError::Refused(error.to_string()))?;
+    }
+    Ok(confined)
 }
 
 /// Nothing of the kind is here.

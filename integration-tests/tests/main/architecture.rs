@@ -68,7 +68,7 @@ const DRIVERS: &[(&str, &[&str])] = &[
     ("notify", &["hub/src/documents"]),
     ("granit_parser", &["hub/src/yaml"]),
     ("landlock", &["hub/src/script", "foot/src/sandbox"]),
-    ("seccompiler", &["hub/src/script"]),
+    ("seccompiler", &["hub/src/script", "foot/src/sandbox"]),
     ("tokio_tungstenite", &["foot/src"]),
 ];
 

@@ -60,6 +60,20 @@ async fn nothing_is_read_outside_of_the_roots_by_whatever_way() {
 }
 
 #[tokio::test]
+async fn limits_of_other_processes_are_left_alone() {
+    let machine = Machine::new();
+    let foot = std::process::id();
+    // What it has is set again: should this go through, nothing comes of it.
+    let script = format!(
+        "core=$(prlimit --pid {foot} --core -o SOFT --noheadings) && prlimit --pid {foot} --core=${{core##* }}:"
+    );
+    let others = machine.shell(&script).await;
+    assert!(others.to_string().contains("Operation not permitted"), "{others}");
+    let own = machine.shell("ulimit -c 0 && ulimit -n 20 && prlimit --core=0 true").await;
+    assert_eq!(own["isError"], false, "{own}");
+}
+
+#[tokio::test]
 async fn nothing_is_changed_outside_of_the_roots() {
     let machine = Machine::new();
     let outside = outside(&machine);
