@@ -13,6 +13,10 @@ use wrappers::Inside;
 const MAX_DEPTH: usize = 16;
 /// Commands that one call may consist of.
 const MAX_PARTS: usize = 2_000;
+/// Letters of short options that may stand before a value in one word.
+const MAX_LETTERS: usize = 6;
+/// What parts a path from what stands before or behind it in a word.
+const PATH_MARKS: [char; 4] = ['=', ':', '@', ','];
 /// Words of a guess; what stands behind them counts as anything.
 const GUESS_WORDS: usize = 16;
 
@@ -79,13 +83,18 @@ impl Reading {
     pub(crate) fn paths(&self) -> impl Iterator<Item = &str> {
         let words = self.parts.iter().flat_map(|part| &part.words).filter_map(Word::text);
         let texts = words.chain(self.paths.iter().map(String::as_str));
-        // `if=x`, `--file=x`, `HEAD:x`, `@x`
-        let inside = |text: &str, mark: char| text.split_once(mark).map(|(_, path)| path.len());
-        texts.flat_map(move |text| {
-            let ends = [inside(text, '='), inside(text, ':'), inside(text, '@')].into_iter().flatten();
-            let behind = ends.filter_map(move |bytes| text.get(text.len() - bytes..));
-            std::iter::once(text).chain(behind).filter(|path| !path.is_empty())
+        texts.flat_map(|text| {
+            // `if=x`, `--file=x`, `HEAD:x`, `@x`, and `x:/mnt`, `a,x`: what stands behind each mark, and between two.
+            let behind = text.match_indices(PATH_MARKS).filter_map(|(at, mark)| text.get(at + mark.len()..));
+            let between = text.split(PATH_MARKS);
+            std::iter::once(text).chain(behind).chain(between).chain(attached(text)).filter(|path| !path.is_empty())
         })
+    }
+
+    /// The same, with texts beside its words in which paths may stand.
+    pub(crate) fn naming(mut self, texts: impl IntoIterator<Item = String>) -> Self {
+        self.paths.extend(texts);
+        self
     }
 
     /// Reads a script.
@@ -165,12 +174,18 @@ impl Reader<'_> {
         self.reading.unclear = true;
         for at in 0..words.len() {
             match words.get(at) {
-                Some(Word::Text(text)) if text.contains(|c: char| c.is_whitespace() || ";|&`$(".contains(c)) => {
+                Some(Word::Text(text)) if is_script(text) => {
                     self.guess_script(text, env);
+                    attached(text).for_each(|script| self.guess_script(script, env));
                 }
                 // `--option=command`
                 Some(Word::Text(text)) => {
                     if let Some((_, value)) = text.split_once('=').filter(|(_, value)| !value.is_empty()) {
+                        let rest = words.get(at + 1..).unwrap_or_default().iter().cloned();
+                        let words = std::iter::once(Word::Text(value.to_owned())).chain(rest).collect();
+                        self.guessed(words, env, scripted);
+                    }
+                    for value in attached(text) {
                         let rest = words.get(at + 1..).unwrap_or_default().iter().cloned();
                         let words = std::iter::once(Word::Text(value.to_owned())).chain(rest).collect();
                         self.guessed(words, env, scripted);
@@ -216,6 +231,18 @@ impl Reader<'_> {
         }
         self.reading.parts.push(Part { words, env: env.to_owned(), scripted, sure: false });
     }
+}
+
+/// Whether a word holds more than one word of a script.
+fn is_script(text: &str) -> bool {
+    text.contains(|c: char| c.is_whitespace() || ";|&`$(".contains(c))
+}
+
+/// What may be the value of a short option, in the option's own word: `x` and `cx` of `-qcx`.
+fn attached(text: &str) -> impl Iterator<Item = &str> {
+    let letters = text.strip_prefix('-').unwrap_or_default();
+    let options = letters.bytes().take_while(u8::is_ascii_alphanumeric).take(MAX_LETTERS).count();
+    (1..=options).filter_map(move |at| letters.get(at..)).filter(|value| !value.is_empty())
 }
 
 /// The last part of how a program is named.

@@ -128,7 +128,7 @@ impl Judge {
         }
         let scene = self.scene(&command.cwd);
         let reading = self.read(command);
-        if reading.too_much && self.rules.deny_commands() {
+        if reading.too_much && self.rules.tells_commands_apart(List::Deny, tool) {
             return Decision::new(Verdict::Deny, Reason::TooMuch);
         }
         let env: Vec<String> = command.env.keys().cloned().collect();
@@ -139,6 +139,9 @@ impl Judge {
             },
             remembered,
             || match command.configured {
+                _ if reading.too_much && self.rules.tells_commands_apart(List::Ask, tool) => {
+                    Decision::new(Verdict::Ask, Reason::TooMuch)
+                }
                 true => Decision::new(Verdict::Allow, Reason::Configured),
                 false => Decision::by_mode("exec", self.defaults.exec),
             },
@@ -149,10 +152,12 @@ impl Judge {
     pub(crate) fn read(&self, command: &Command) -> Reading {
         let env: Vec<String> = command.env.keys().cloned().collect();
         let real_name = |program: &str| self.programs.real_name(program, &command.cwd);
-        match &command.line {
+        let reading = match &command.line {
             CommandLine::Argv(argv) => Reading::of_argv(argv, env, &real_name),
             CommandLine::Shell(script) => Reading::of_script(script, &env, &real_name),
-        }
+        };
+        // A caller may name a file in a variable, and the variable in the command.
+        reading.naming(command.env.values().cloned())
     }
 
     fn in_order(

@@ -76,9 +76,30 @@ impl Programs {
         }
     }
 
+    /// Whether what a program's path means may be another program by the time it runs: a script may be in another folder
+    /// then, and a link in a root may be anybody's.
+    fn may_change(&self, given: &str, part: &Part, scene: &Scene<'_>) -> bool {
+        if !given.contains('/') {
+            return false;
+        }
+        if part.scripted && !given.starts_with('/') {
+            return true;
+        }
+        let is_served = |path: &Path| scene.roots.iter().any(|root| path.starts_with(root));
+        let written = scene.cwd.join(given);
+        let Ok(real) = std::fs::canonicalize(&written) else { return true };
+        // A program of a root that the owner named is there to be changed.
+        let through_a_root =
+            || written.ancestors().any(|above| above.canonicalize().is_ok_and(|real| is_served(&real)));
+        !is_served(&real) && through_a_root()
+    }
+
     /// Whether a command runs just the program of a rule that allows it.
     pub(super) fn is(&self, wanted: &Program, part: &Part, scene: &Scene<'_>) -> bool {
         let Some(given) = part.words.first().and_then(|word| word.text()) else { return false };
+        if *wanted != Program::Any && self.may_change(given, part, scene) {
+            return false;
+        }
         match wanted {
             Program::Any => true,
             Program::Named(pattern) => {

@@ -13,8 +13,10 @@ use super::programs::Programs;
 
 use kept::{Bound, KeptFromTool};
 
-/// Words of a command that are looked at as paths.
-const MAX_PATHS: usize = 4_000;
+/// Words of a command, and parts of them, that are looked at as paths.
+const MAX_PATHS: usize = 16_000;
+/// Folders from which a command's relative paths may start.
+const MAX_STARTS: usize = 8;
 /// Longest word that may be a path, in bytes: the kernel takes no longer one.
 const MAX_PATH_BYTES: usize = 4_096;
 
@@ -240,11 +242,29 @@ impl Rule {
 /// Whether a command names a path that these patterns keep. One that finds its way to a file by itself is not seen.
 fn names_one(patterns: &[PathPattern], reading: &Reading, scene: &Scene<'_>) -> bool {
     let patterns: Vec<_> = patterns.iter().map(|pattern| (pattern, pattern.detours(scene.roots))).collect();
-    let mut seen = HashSet::new();
-    reading.paths().filter(|path| path.len() <= MAX_PATH_BYTES && seen.insert(*path)).take(MAX_PATHS).any(|path| {
-        let real = crate::policy::real_path(&scene.cwd.join(path));
-        real.is_some_and(|real| patterns.iter().any(|(pattern, detours)| pattern.keeps(&real, scene.roots, detours)))
-    })
+    // `cd a; cat ../x`, `git -C a add x`: a folder that is named may be where the paths behind it start.
+    let mut starts = vec![scene.cwd.to_owned()];
+    let (mut seen, mut looked_at) = (HashSet::new(), 0);
+    for path in reading.paths().filter(|path| path.len() <= MAX_PATH_BYTES) {
+        if !seen.insert((path, starts.len())) {
+            continue;
+        }
+        // It is not known what the rest names.
+        looked_at += 1;
+        if looked_at > MAX_PATHS {
+            return true;
+        }
+        let reals: Vec<PathBuf> =
+            starts.iter().filter_map(|start| crate::policy::real_path(&start.join(path))).collect();
+        if reals.iter().any(|real| patterns.iter().any(|(pattern, detours)| pattern.keeps(real, scene.roots, detours)))
+        {
+            return true;
+        }
+        let room = MAX_STARTS.saturating_sub(starts.len());
+        let more: Vec<PathBuf> = reals.into_iter().filter(|real| !starts.contains(real) && real.is_dir()).collect();
+        starts.extend(more.into_iter().take(room));
+    }
+    false
 }
 
 /// What is around an action.
@@ -318,9 +338,9 @@ impl Rules {
         some.then(|| KeptFromTool { roots: roots.into(), deny, allow, ask })
     }
 
-    /// Whether commands are told apart by any rule that denies.
-    pub(crate) fn deny_commands(&self) -> bool {
-        self.deny.iter().any(|rule| matches!(rule.about, About::Argv(_) | About::Commands))
+    /// Whether any rule of a list looks into the commands of a tool: at what they run, or which paths they name.
+    pub(crate) fn tells_commands_apart(&self, list: List, tool: &str) -> bool {
+        self.list(list).iter().any(|rule| rule.is_about(tool) && !matches!(rule.about, About::Anything))
     }
 
     fn list(&self, list: List) -> &[Rule] {

@@ -142,6 +142,7 @@ impl Reader {
         }
         if let Some(name) = draft.assigned() {
             command.env.push(name);
+            self.out.paths.extend(draft.path());
             return Ok(());
         }
         // Several words in one.

@@ -19,7 +19,7 @@ pub(super) enum Inside {
 }
 
 /// More of them, whose options are not read.
-const OTHERS: [&str; 41] = [
+const OTHERS: [&str; 75] = [
     "su",
     "runuser",
     "pkexec",
@@ -61,7 +61,44 @@ const OTHERS: [&str; 41] = [
     "ssh-agent",
     "start-stop-daemon",
     "daemonize",
+    "i386",
+    "x86_64",
+    "uname26",
+    "uclampset",
+    "pipesz",
+    "coresched",
+    "enosys",
+    "sg",
+    "newgrp",
+    "runcon",
+    "aa-exec",
+    "numactl",
+    "cgexec",
+    "chpst",
+    "softlimit",
+    "setlock",
+    "systemd-inhibit",
+    "systemd-cat",
+    "chronic",
+    "rlwrap",
+    "eatmydata",
+    "faketime",
+    "torsocks",
+    "proxychains",
+    "proxychains4",
+    "sshpass",
+    "hyperfine",
+    // What a shell does by itself, and later runs under another name or of its own accord.
+    "alias",
+    "hash",
+    "bind",
+    "compgen",
+    "complete",
+    "mapfile",
+    "readarray",
 ];
+/// How the names of the system's loaders of programs begin: each starts the program that its arguments name.
+const LOADERS: [&str; 4] = ["ld-linux", "ld-musl", "ld.so", "ld64.so"];
 
 /// Shells. Those that read scripts in another way are told apart below.
 const SHELLS: [&str; 10] = ["sh", "bash", "dash", "zsh", "ksh", "mksh", "ash", "yash", "rbash", "posh"];
@@ -82,12 +119,30 @@ pub(super) fn inside(name: &str, arguments: &[Word]) -> Option<Inside> {
     }
     match name {
         "find" | "gfind" => Some(find(arguments)),
-        "eval" => Some(eval(arguments)),
-        "trap" => arguments.first().map(|action| Inside::Script(action.text().map(str::to_owned))),
+        "eval" => Some(eval(behind_dashes(arguments))),
+        "trap" => {
+            let action = behind_dashes(arguments).first();
+            action.map(|action| Inside::Script(action.text().map(str::to_owned)))
+        }
+        "split" | "gsplit" if arguments.iter().any(may_be_filter) => Some(Inside::Unclear),
+        _ if LOADERS.iter().any(|loader| name.starts_with(loader)) => Some(Inside::Unclear),
         _ if SHELLS.contains(&name) => Some(shell(arguments)),
         _ if OTHER_SHELLS.contains(&name) || OTHERS.contains(&name) => Some(Inside::Unclear),
         _ => None,
     }
+}
+
+/// What stands behind the mark that ends options, if there is one.
+fn behind_dashes(arguments: &[Word]) -> &[Word] {
+    match arguments.split_first() {
+        Some((first, rest)) if first.text() == Some("--") => rest,
+        _ => arguments,
+    }
+}
+
+/// `--filter`, which names a command for each part, in all its lengths.
+fn may_be_filter(word: &Word) -> bool {
+    word.text().is_none_or(|text| text.starts_with("--f"))
 }
 
 /// `env` knows two things more: `-` alone, and `-S`, which splits a text into words.

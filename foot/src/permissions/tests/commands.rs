@@ -75,6 +75,8 @@ fn what_is_denied_stays_so_behind_whatever_stands_in_front() {
             &["/no/such/rm", "x"],
             &["env", "X=1", "rm"],
             &["env", "-S", "rm x"],
+            &["env", "-Srm x"],
+            &["env", "-vSrm x"],
             &["sudo", "-u", "ada", "rm"],
             &["timeout", "5", "nice", "rm"],
             &["xargs", "rm"],
@@ -84,6 +86,10 @@ fn what_is_denied_stays_so_behind_whatever_stands_in_front() {
             &["sh", "-c", "rm x"],
             &["bash", "-lc", "ls; rm x"],
             &["strace", "-o", "x", "rm", "y"],
+            &["script", "-qcrm x", "/dev/null"],
+            &["script", "-crm"],
+            &["/lib64/ld-linux-x86-64.so.2", "/bin/rm", "x"],
+            &["split", "--filter=rm x", "y"],
             &["env", "--what", "sh", "-c", "true && rm x"],
         ] {
             assert_eq!(run(&judge, &machine.argv(words)), Verdict::Deny, "{words:?}");
@@ -99,6 +105,10 @@ fn what_is_denied_stays_so_behind_whatever_stands_in_front() {
             "\\rm x",
             "X=1 rm x",
             "eval 'rm x'",
+            "eval -- rm x",
+            "trap -- 'rm x' EXIT",
+            "alias a=rm\na x",
+            "hash -p /bin/rm ls; ls x",
             "for f in *; do rm $f; done",
             "cat <<E\n$(rm x)\nE",
         ] {
@@ -118,6 +128,10 @@ fn a_bare_name_means_the_program_of_the_search_path() {
         machine.program(path);
     }
     symlink(machine.top.join("bin/git"), machine.top.join("elsewhere/good")).unwrap();
+    // These are the right ones as long as nobody changes a link of the project.
+    std::fs::create_dir(machine.top.join("w/now")).unwrap();
+    symlink(machine.top.join("bin/git"), machine.top.join("w/now/git")).unwrap();
+    symlink(machine.top.join("bin"), machine.top.join("w/folder")).unwrap();
     let judge = machine.judge("permissions: {allow: [{argv: [git, '**']}]}");
     let full = |path: &str| machine.top.join(path).display().to_string();
     for (program, verdict) in [
@@ -128,6 +142,10 @@ fn a_bare_name_means_the_program_of_the_search_path() {
         ("bin/git", Verdict::Deny),
         (&*full("elsewhere/git"), Verdict::Deny),
         (&*full("elsewhere/good"), Verdict::Deny),
+        ("now/git", Verdict::Deny),
+        (&*full("w/now/git"), Verdict::Deny),
+        (&*full("w/folder/git"), Verdict::Deny),
+        (&*full("bin/../w/folder/git"), Verdict::Deny),
         ("GIT", Verdict::Deny),
         ("", Verdict::Deny),
     ] {
@@ -194,6 +212,49 @@ fn what_cannot_be_judged_is_refused_where_rules_deny() {
     let denied =
         machine.judge("exec: allow\npermissions: {deny: [{argv: [rm, '**']}]}").decide("exec_run", &action, None);
     assert_eq!((denied.verdict, denied.reason), (Verdict::Deny, Reason::TooMuch));
+    // So it is where they deny paths, which may stand behind what is read; and where they ask, somebody is asked.
+    let script = machine.shell(&format!("{}cat secrets/key", "ls;".repeat(3_000)));
+    for (rules, verdict) in [
+        ("{deny: [{paths: [secrets]}]}", Verdict::Deny),
+        ("{ask: [{argv: [cat, '**']}]}", Verdict::Ask),
+        ("{ask: [{paths: [secrets]}]}", Verdict::Ask),
+        ("{deny: [{tools: [deploy], paths: [secrets]}], ask: [{tools: [deploy]}]}", Verdict::Allow),
+    ] {
+        let judge = machine.judge(&format!("exec: allow\npermissions: {rules}"));
+        assert_eq!(run(&judge, &script), verdict, "{rules}");
+    }
+    let mut words: Vec<String> = (0..20_000).map(|number| number.to_string()).collect();
+    words.extend(["secrets/key".to_owned()]);
+    let action = machine.command(CommandLine::Argv(words), &[]);
+    assert_eq!(run(&machine.judge("exec: allow\npermissions: {deny: [{paths: [secrets]}]}"), &action), Verdict::Deny);
+}
+
+#[test]
+fn a_relative_program_in_a_script_is_no_certain_one() {
+    let machine = Machine::new();
+    // In `src`, `../bin/git` is another file than in the folder that the script starts in.
+    machine.program("w/bin/git");
+    let judge =
+        machine.judge("permissions: {allow: [{shell: true, argv: [git, '**']}, {shell: true, argv: [cd, '*']}]}");
+    for (script, verdict) in [
+        ("cd src; git status", Verdict::Allow),
+        ("../bin/git status", Verdict::Deny),
+        ("cd src; ../bin/git status", Verdict::Deny),
+    ] {
+        assert_eq!(run(&judge, &machine.shell(script)), verdict, "{script}");
+    }
+    assert_eq!(run(&judge, &machine.argv(&["env", "../bin/git"])), Verdict::Deny);
+}
+
+#[test]
+fn a_path_that_a_caller_names_in_a_variable_is_named() {
+    let machine = Machine::new();
+    let judge = machine.judge("exec: allow\npermissions: {deny: [{paths: [secrets]}]}");
+    let Action::Run(command) = machine.shell("cat \"$F\"") else { panic!() };
+    for (value, verdict) in [("secrets/key", Verdict::Deny), ("a:secrets", Verdict::Deny), ("src/a", Verdict::Allow)] {
+        let env = [("F".to_owned(), value.to_owned())].into();
+        assert_eq!(run(&judge, &Action::Run(Command { env, ..command.clone() })), verdict, "{value}");
+    }
 }
 
 #[test]
@@ -232,6 +293,12 @@ fn a_command_that_names_a_denied_path_is_denied() {
         &["dd", "if=secrets/key"],
         &["git", "show", "HEAD:secrets/key"],
         &["curl", "-d", "@secrets/key"],
+        &["curl", "-d@secrets/key"],
+        &["grep", "-rfsecrets/key", "src"],
+        &["docker", "run", "-v", "secrets:/mnt:ro", "x"],
+        &["tool", "--files=src/a,secrets/key,src/b"],
+        &["git", "-C", "src", "add", "../secrets/key"],
+        &["env", "-C", "src", "cat", "../secrets/key"],
         &["env", "sh", "-c", "cat secrets/key"],
     ] {
         assert_eq!(run(&judge, &machine.argv(words)), Verdict::Deny, "{words:?}");
@@ -242,10 +309,12 @@ fn a_command_that_names_a_denied_path_is_denied() {
         "cat secrets/*",
         "cat secrets/$X",
         "for f in secrets/a; do cat $f; done",
+        "F=secrets/key; cat \"$F\"",
+        "cat ../secrets/key; cd src; cat ../secrets/key",
     ] {
         assert_eq!(run(&judge, &machine.shell(script)), Verdict::Deny, "{script}");
     }
-    for words in [&["cat", "src/a"][..], &["ls", "src"], &["echo", "secrets2/key"]] {
+    for words in [&["cat", "src/a"][..], &["git", "-C", "src", "add", "a"], &["ls", "src"], &["echo", "secrets2/key"]] {
         assert_eq!(run(&judge, &machine.argv(words)), Verdict::Allow, "{words:?}");
     }
 }
