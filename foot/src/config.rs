@@ -76,6 +76,12 @@ pub enum ConfigError {
         /// Why.
         cause: std::io::Error,
     },
+    /// Every user of the machine may write the settings file, and so say what this foot permits.
+    #[error("the settings file `{}` may be written by everybody: run `chmod o-w` on it", path.display())]
+    Open {
+        /// The file.
+        path: PathBuf,
+    },
     /// The settings file is not understood.
     #[error("the settings file `{}` is not valid: {reason}", path.display())]
     Syntax {

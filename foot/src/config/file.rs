@@ -1,6 +1,8 @@
 //! `foot.yaml`: the user's own settings. It is looked for in the user's configuration folder and nowhere else: a folder
 //! that somebody else filled must not choose the hub, or whom the foot serves.
 
+use std::io::Read as _;
+use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -62,9 +64,20 @@ enum OneOrMany {
     Many(Vec<String>),
 }
 
+/// The permission bit by which users beside the owner and the group write a file.
+const EVERYBODY_WRITES: u32 = 0o002;
+
 /// Reads the file. `home` is what `~/` stands for.
 pub(super) fn read(path: &Path, home: Option<&Path>) -> Result<Settings, ConfigError> {
-    let text = std::fs::read_to_string(path).map_err(|cause| ConfigError::File { path: path.to_owned(), cause })?;
+    let fail = |cause| ConfigError::File { path: path.to_owned(), cause };
+    let mut file = std::fs::File::open(path).map_err(fail)?;
+    // Asked of what is open: it is this file that is read. Groups are let be: many systems give each user one.
+    let found = file.metadata().map_err(fail)?;
+    if found.is_file() && found.permissions().mode() & EVERYBODY_WRITES != 0 {
+        return Err(ConfigError::Open { path: path.to_owned() });
+    }
+    let mut text = String::new();
+    file.read_to_string(&mut text).map_err(fail)?;
     parse(&text, path, home).map_err(|reason| ConfigError::Syntax { path: path.to_owned(), reason })
 }
 

@@ -82,6 +82,26 @@ fn a_settings_file_in_the_working_directory_is_not_read() {
 }
 
 #[test]
+fn a_settings_file_that_everybody_may_write_is_not_read() {
+    use std::os::unix::fs::{PermissionsExt as _, symlink};
+
+    let place = place();
+    let folder = place.dir.path().join("home/.config/footbridge");
+    std::fs::write(folder.join("elsewhere"), "share: project\n").unwrap();
+    symlink("elsewhere", folder.join("foot.yaml")).unwrap();
+    let read_with = |mode| {
+        std::fs::set_permissions(folder.join("elsewhere"), std::fs::Permissions::from_mode(mode)).unwrap();
+        place.resolve(flags()).map(|resolved| resolved.config.share)
+    };
+    assert_eq!(read_with(0o664).unwrap(), Share::Project);
+    assert!(matches!(read_with(0o666), Err(ConfigError::Open { .. })), "by a link or not");
+    // A device is no file that somebody filled.
+    std::fs::remove_file(folder.join("foot.yaml")).unwrap();
+    symlink("/dev/null", folder.join("foot.yaml")).unwrap();
+    assert_eq!(read_with(0o666).unwrap(), Share::Owner);
+}
+
+#[test]
 fn a_token_comes_from_a_file_or_the_environment() {
     let place = place();
     let token = |flags| place.resolve(flags).map(|resolved| resolved.config.token);
