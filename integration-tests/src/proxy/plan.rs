@@ -144,9 +144,11 @@ impl Plan {
         script(seed, self.dealt.fetch_add(1, Ordering::Relaxed))
     }
 
-    /// How long a fault lasts that a test asks for: the longest of its kind.
+    /// How long a fault lasts that a test asks for: the longest of its kind; of one that waits for a new connection twice that,
+    /// so that on a busy machine, too, the foot has been welcomed by then.
     pub(super) fn lasting(fault: Fault) -> Duration {
-        Duration::from_millis(fault.lasts_ms().end)
+        let longest = Duration::from_millis(fault.lasts_ms().end);
+        if fault == Fault::Strand { 2 * longest } else { longest }
     }
 }
 

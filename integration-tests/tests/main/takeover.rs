@@ -25,6 +25,8 @@ const SUPERSEDED: i32 = 6;
 const PATIENCE: Duration = Duration::from_secs(20);
 /// What a foot needs to come back after one cut: its first wait and a busy machine.
 const COMES_BACK: Duration = Duration::from_secs(5);
+/// How long the new connection is watched after the old one has ended.
+const MARGIN: Duration = Duration::from_secs(1);
 
 /// A hub with one owner of feet. Each process of `dev` appends to a file of its own: so it is seen who served a call.
 struct Stage {
@@ -171,7 +173,7 @@ async fn a_late_close_of_the_old_connection_is_noticed_by_nobody() -> TestResult
         let back = || async { Ok((foot.welcomes() >= welcomes).then_some(())) };
         eventually("the foot has a new connection", back).await?;
         // Calls before, during and after the end of the old connection.
-        let old_ends = Instant::now() + FaultProxy::lasting(Fault::Strand) * 2;
+        let old_ends = Instant::now() + FaultProxy::lasting(Fault::Strand) + MARGIN;
         while Instant::now() < old_ends {
             stage.served_by("first").await?;
         }
