@@ -68,6 +68,8 @@ pub(crate) struct Command {
     pub(crate) cwd: PathBuf,
     /// What the caller sets in its environment.
     pub(crate) env: BTreeMap<String, String>,
+    /// What it reads first of its input: to a shell that is a script.
+    pub(crate) stdin: Option<String>,
     /// Whether the owner wrote the command into the settings, as a tool of its own.
     pub(crate) configured: bool,
 }

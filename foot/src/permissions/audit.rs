@@ -348,6 +348,7 @@ mod tests {
             line: CommandLine::Argv(vec!["x".repeat(5_000); 200]),
             cwd: "/w".into(),
             env: [("TOKEN".to_owned(), "hunter2".to_owned())].into(),
+            stdin: None,
             configured: false,
         };
         let json = serde_json::to_string(&AuditLine::about(&Action::Run(command))).unwrap();

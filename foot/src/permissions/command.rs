@@ -71,10 +71,10 @@ pub(crate) struct Reading {
 pub(crate) type RealName<'a> = &'a dyn Fn(&str) -> Option<String>;
 
 impl Reading {
-    /// Reads a program with its arguments. `env` are names that the caller sets.
-    pub(crate) fn of_argv(argv: &[String], env: Vec<String>, real_name: RealName<'_>) -> Self {
+    /// Reads a program with its arguments. `env` are names that the caller sets; `stdin` is what it reads first of its input.
+    pub(crate) fn of_argv(argv: &[String], env: Vec<String>, stdin: Option<&str>, real_name: RealName<'_>) -> Self {
         let words = argv.iter().cloned().map(Word::Text).collect();
-        let mut reader = Reader { reading: Self::default(), real_name };
+        let mut reader = Reader { reading: Self::default(), real_name, stdin };
         reader.command(Part { words, env, scripted: false, sure: true }, 0);
         reader.reading
     }
@@ -98,8 +98,8 @@ impl Reading {
     }
 
     /// Reads a script.
-    pub(crate) fn of_script(script: &str, env: &[String], real_name: RealName<'_>) -> Self {
-        let mut reader = Reader { reading: Self::default(), real_name };
+    pub(crate) fn of_script(script: &str, env: &[String], stdin: Option<&str>, real_name: RealName<'_>) -> Self {
+        let mut reader = Reader { reading: Self::default(), real_name, stdin };
         reader.script(script, env, true, 0);
         reader.reading
     }
@@ -108,6 +108,8 @@ impl Reading {
 struct Reader<'a> {
     reading: Reading,
     real_name: RealName<'a>,
+    /// What the command reads first of its input.
+    stdin: Option<&'a str>,
 }
 
 impl Reader<'_> {
@@ -137,6 +139,14 @@ impl Reader<'_> {
             Inside::Script(None) => {
                 self.reading.script = true;
                 self.reading.unclear = true;
+            }
+            Inside::Input => {
+                // More may come later.
+                self.reading.script = true;
+                self.reading.unclear = true;
+                if let Some(script) = self.stdin {
+                    self.script(script, &env, sure, depth + 1);
+                }
             }
             Inside::Unclear => self.guess(words.get(1..).unwrap_or_default(), &env, scripted, depth),
         }

@@ -153,8 +153,8 @@ impl Judge {
         let env: Vec<String> = command.env.keys().cloned().collect();
         let real_name = |program: &str| self.programs.real_name(program, &command.cwd);
         let reading = match &command.line {
-            CommandLine::Argv(argv) => Reading::of_argv(argv, env, &real_name),
-            CommandLine::Shell(script) => Reading::of_script(script, &env, &real_name),
+            CommandLine::Argv(argv) => Reading::of_argv(argv, env, command.stdin.as_deref(), &real_name),
+            CommandLine::Shell(script) => Reading::of_script(script, &env, command.stdin.as_deref(), &real_name),
         };
         // A caller may name a file in a variable, and the variable in the command.
         reading.naming(command.env.values().cloned())

@@ -96,7 +96,7 @@ impl Literal {
             Action::Nothing => What::Tool,
             Action::File { access, path } => What::File { access: access.as_str().to_owned(), path: text(path)? },
             Action::Run(command) => {
-                let (cwd, env) = (text(&command.cwd)?, digest(&command.env));
+                let (cwd, env) = (text(&command.cwd)?, digest(&command.env, command.stdin.as_deref()));
                 match command.line.clone() {
                     CommandLine::Argv(argv) => What::Argv { argv, cwd, env },
                     CommandLine::Shell(script) => What::Shell { script, cwd, env },
@@ -118,13 +118,16 @@ impl Access {
     }
 }
 
-fn digest(env: &BTreeMap<String, String>) -> Option<String> {
+/// Stands for what a caller gives a command besides its words; `None`: nothing. Input comes last, and makes the number of
+/// texts odd: it is never taken for a name or a value.
+fn digest(env: &BTreeMap<String, String>, stdin: Option<&str>) -> Option<String> {
     let mut hasher = blake3::Hasher::new();
-    for text in env.iter().flat_map(|(name, value)| [name, value]) {
+    let texts = env.iter().flat_map(|(name, value)| [name.as_str(), value.as_str()]).chain(stdin);
+    for text in texts {
         hasher.update(&(text.len() as u64).to_le_bytes());
         hasher.update(text.as_bytes());
     }
-    (!env.is_empty()).then(|| hasher.finalize().to_hex().to_string())
+    (!env.is_empty() || stdin.is_some()).then(|| hasher.finalize().to_hex().to_string())
 }
 
 /// One answer.
@@ -299,6 +302,7 @@ mod tests {
                     line: CommandLine::Argv(argv.iter().map(|word| (*word).to_owned()).collect()),
                     cwd: cwd.into(),
                     env: env.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect(),
+                    stdin: None,
                     configured: false,
                 }),
             )

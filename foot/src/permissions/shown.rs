@@ -45,6 +45,7 @@ pub(crate) fn lines(action: &Action) -> Vec<String> {
                     command.env.iter().map(|(name, value)| format!("{}={}", quoted(name), quoted(value))).collect();
                 lines.push(format!("with {}", env.join(" ")));
             }
+            lines.extend(command.stdin.as_ref().map(|text| format!("reads {}", quoted(text))));
             lines
         }
     }
@@ -86,6 +87,7 @@ mod tests {
             line: CommandLine::Shell("git status; rm -rf x".to_owned()),
             cwd: "/w".into(),
             env: [("A".to_owned(), "1 2".to_owned())].into(),
+            stdin: None,
             configured: false,
         });
         assert_eq!(lines(&action), [r#"run sh -c "git status; rm -rf x""#, r#"in "/w""#, r#"with "A"="1 2""#]);

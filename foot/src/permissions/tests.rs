@@ -61,6 +61,7 @@ impl Machine {
             line,
             cwd: self.top.join("w"),
             env: env.iter().map(|name| ((*name).to_owned(), "1".to_owned())).collect(),
+            stdin: None,
             configured: false,
         })
     }

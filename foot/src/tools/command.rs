@@ -41,7 +41,7 @@ impl Tool for ConfiguredCommand {
         let (argv, stdin) = self.checked.fill(&arguments.parse()?)?;
         let cwd = self.executor.resolve_cwd(self.checked.tool.cwd.clone()).await?;
         let env = self.checked.tool.env.clone();
-        let command = Command { line: CommandLine::Argv(argv), cwd, env, configured: true };
+        let command = Command { line: CommandLine::Argv(argv), cwd, env, stdin: stdin.clone(), configured: true };
         let request = Request {
             command: command.clone(),
             input: stdin.map(|text| Input { data: text.into_bytes(), stays_open: false }),

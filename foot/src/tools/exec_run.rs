@@ -85,7 +85,7 @@ impl Tool for ExecRun {
         };
         exec::check_environment(&env)?;
         let cwd = self.executor.resolve_cwd(cwd).await?;
-        let command = Command { line, cwd, env, configured: false };
+        let command = Command { line, cwd, env, stdin: stdin.clone(), configured: false };
         let wait = wait_ms.map(Duration::from_millis);
         let request = Request {
             command: command.clone(),

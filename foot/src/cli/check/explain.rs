@@ -42,7 +42,7 @@ pub(in crate::cli) fn explain(served: &Served, call: &Call) -> Result<Report, Fo
         What::Command(line) => {
             let cwd = real(&judge, call.cwd.as_deref().unwrap_or("."), &mut report);
             let env = call.env.iter().map(|name| (name.clone(), String::new())).collect();
-            let command = |cwd| Action::Run(Command { line: line.clone(), cwd, env, configured: false });
+            let command = |cwd| Action::Run(Command { line: line.clone(), cwd, env, stdin: None, configured: false });
             (call.tool.as_deref().unwrap_or("exec_run"), cwd.map(command))
         }
     };

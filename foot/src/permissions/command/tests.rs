@@ -10,11 +10,11 @@ fn argv(line: &str) -> Reading {
 }
 
 fn argv_of(words: &[String]) -> Reading {
-    Reading::of_argv(words, Vec::new(), &no_links)
+    Reading::of_argv(words, Vec::new(), None, &no_links)
 }
 
 fn script(text: &str) -> Reading {
-    Reading::of_script(text, &[], &no_links)
+    Reading::of_script(text, &[], None, &no_links)
 }
 
 fn told(part: &Part) -> String {
@@ -144,7 +144,9 @@ fn a_script_within_a_script_within_wrappers_is_read() {
     let reading = argv_of(&words.map(str::to_owned));
     assert_eq!(sure(&reading).iter().rev().take(2).collect::<Vec<_>>(), ["ls", "rm x"]);
     assert!(!reading.unclear && reading.script);
-    for (line, is_script) in [("bash x.sh -c y", false), ("sh", false), ("sh -l -i", false)] {
+    for (line, is_script) in
+        [("bash x.sh -c y", false), ("sh", true), ("sh -l -i", true), ("sh -s x", true), ("sh -- x", false)]
+    {
         assert_eq!(argv(line).script, is_script, "{line}");
     }
     for text in ["eval 'rm x'", "eval rm x", "trap 'rm x' EXIT", "command eval \"rm x\"", "exec rm x"] {
@@ -191,7 +193,7 @@ fn links_to_wrappers_are_wrappers_and_programs_with_many_names_go_by_theirs() {
     };
     let read = |words: &[&str]| {
         let words: Vec<String> = words.iter().map(|word| (*word).to_owned()).collect();
-        sure(&Reading::of_argv(&words, Vec::new(), &real))
+        sure(&Reading::of_argv(&words, Vec::new(), None, &real))
     };
     assert_eq!(read(&["/tmp/x", "rm", "a"])[1..], ["rm a"]);
     assert_eq!(read(&["/bin/sh", "-c", "rm a"])[1..], ["rm a"]);
@@ -288,4 +290,15 @@ proptest! {
         let read: Vec<Option<&str>> = reading.parts[0].words.iter().skip(1).map(Word::text).collect();
         prop_assert_eq!(read, words.iter().map(|word| Some(word.as_str())).collect::<Vec<_>>());
     }
+}
+
+#[test]
+fn what_a_shell_reads_from_its_input_is_a_script() {
+    for line in ["sh", "bash -s a b", "env A=1 dash -", "sh -x --"] {
+        let words: Vec<String> = line.split(' ').map(str::to_owned).collect();
+        let reading = Reading::of_argv(&words, Vec::new(), Some("ls; rm x"), &no_links);
+        assert!(sure(&reading).contains(&"rm x".to_owned()) && reading.script && reading.unclear, "{line}");
+    }
+    let words = ["cat".to_owned()];
+    assert!(!sure(&Reading::of_argv(&words, Vec::new(), Some("rm x"), &no_links)).contains(&"rm x".to_owned()));
 }

@@ -14,6 +14,8 @@ pub(super) enum Inside {
     Commands(Vec<(Vec<Word>, Vec<String>)>),
     /// A script; `None` if it is known at run time alone.
     Script(Option<String>),
+    /// A script that comes over its input.
+    Input,
     /// Something that begins at one of its arguments.
     Unclear,
 }
@@ -197,20 +199,24 @@ fn takes_next(word: &Word) -> bool {
 }
 
 fn shell(arguments: &[Word]) -> Inside {
-    let mut has_script = false;
+    let (mut has_script, mut reads_input) = (false, false);
     let mut rest = arguments.iter();
     while let Some(word) = rest.next() {
         let Some(text) = word.text() else { return Inside::Unclear };
         match text {
             "--" | "-" => {
-                let script = rest.next().filter(|_| has_script);
-                return script.map_or(Inside::Nothing, |word| Inside::Script(word.text().map(str::to_owned)));
+                return match rest.next() {
+                    Some(word) if has_script => Inside::Script(word.text().map(str::to_owned)),
+                    Some(_) if !reads_input => Inside::Nothing,
+                    _ => Inside::Input,
+                };
             }
             "-o" | "+o" | "-O" | "+O" | "--rcfile" | "--init-file" => _ = rest.next(),
             "--posix" | "--login" | "--norc" | "--noprofile" | "--restricted" | "--verbose" => {}
             _ if text.starts_with("--") => return Inside::Unclear,
             _ if text.len() > 1 && text.starts_with(['-', '+']) => {
                 has_script |= text.starts_with('-') && text.contains('c');
+                reads_input |= text.starts_with('-') && text.contains('s');
                 // `-eo pipefail`, `-ec`
                 if text.ends_with('o') || text.ends_with('O') {
                     rest.next();
@@ -219,11 +225,12 @@ fn shell(arguments: &[Word]) -> Inside {
                 }
             }
             _ if has_script => return Inside::Script(Some(text.to_owned())),
+            _ if reads_input => return Inside::Input,
             // A file with a script.
             _ => return Inside::Nothing,
         }
     }
-    Inside::Nothing
+    Inside::Input
 }
 
 fn eval(arguments: &[Word]) -> Inside {
