@@ -98,6 +98,8 @@ pub struct FloorRule {
     /// What lies there.
     pub why: &'static str,
     path: PathBuf,
+    /// Whether the links on its way are kept, too.
+    with_links: bool,
 }
 
 impl FloorRule {
@@ -140,11 +142,13 @@ impl Floor {
     pub(crate) fn add(&mut self, path: &Path, why: &'static str) {
         if !self.rules.iter().any(|rule| rule.path == path) {
             self.push(path.display().to_string(), path.to_owned(), why);
+            // Whoever replaced a link on the way to the settings would put others in their place.
+            self.rules.iter_mut().filter(|rule| rule.path == path).for_each(|rule| rule.with_links = true);
         }
     }
 
     fn push(&mut self, label: String, path: PathBuf, why: &'static str) {
-        self.rules.push(FloorRule { label, why, path });
+        self.rules.push(FloorRule { label, why, path, with_links: false });
     }
 
     /// The rules as the file system stands now, by the paths they cover: where their links lead, and as written.
@@ -156,6 +160,10 @@ impl Floor {
             {
                 covered.push((rule, real));
             }
+            if rule.with_links {
+                let links = super::resolve::links(&rule.path).into_iter().filter(|link| *link != rule.path);
+                covered.extend(links.map(|link| (rule, link)));
+            }
             covered.push((rule, rule.path.clone()));
         }
         covered
@@ -166,7 +174,12 @@ impl Floor {
 pub(super) fn by_name(path: &Path) -> Option<FloorRule> {
     if path.file_name().is_some_and(place::is_unfinished) {
         let label = format!("{}* in any folder", place::UNFINISHED);
-        return Some(FloorRule { label, why: "files that are still being written", path: place::UNFINISHED.into() });
+        return Some(FloorRule {
+            label,
+            why: "files that are still being written",
+            path: place::UNFINISHED.into(),
+            with_links: false,
+        });
     }
     let anywhere = NAMED.iter().map(|rule| (rule, "any folder")).find(|((name, _), _)| stands_in(path, name));
     let in_home = || {
@@ -174,7 +187,7 @@ pub(super) fn by_name(path: &Path) -> Option<FloorRule> {
         IN_HOME.iter().map(|rule| (rule, "any home folder")).find(|((name, _), _)| covers(Path::new(name), rest))
     };
     let ((name, why), place) = anywhere.or_else(in_home)?;
-    Some(FloorRule { label: format!("{name} in {place}"), why, path: PathBuf::from(name) })
+    Some(FloorRule { label: format!("{name} in {place}"), why, path: PathBuf::from(name), with_links: false })
 }
 
 /// Whether the parts of `name` stand in a path, one after the other.

@@ -21,6 +21,18 @@ pub(super) struct Real {
 /// would be made, and a link that leads to nothing is where its target would be. `None` for a path that means nothing, or
 /// takes too long to follow: links in a circle, `..` below something that is no folder, more than [`MAX_PARTS`].
 pub(super) fn real(path: &Path) -> Option<Real> {
+    follow(path, |_| {})
+}
+
+/// The links that stand on the way of an absolute path, each by its own real path: who replaces one of them chooses where
+/// the path leads.
+pub(super) fn links(path: &Path) -> Vec<PathBuf> {
+    let mut links = Vec::new();
+    follow(path, |link| links.push(link.to_owned()));
+    links
+}
+
+fn follow(path: &Path, mut on_link: impl FnMut(&Path)) -> Option<Real> {
     let mut real = Real { path: PathBuf::new(), exists: true };
     let mut ahead = Ahead::default();
     ahead.push(path)?;
@@ -41,6 +53,7 @@ pub(super) fn real(path: &Path) -> Option<Real> {
             Err(_) => real.exists = false,
             Ok(found) if found.is_symlink() => {
                 links += 1;
+                on_link(&real.path);
                 let target = std::fs::read_link(&real.path).ok().filter(|_| links <= MAX_LINKS)?;
                 real.path.pop();
                 ahead.push(&target)?;

@@ -244,3 +244,19 @@ fn what_is_opened_is_a_file_that_was_judged() {
     assert!(gate.open_folder(&home.top.join("proj/src"), "src").is_ok());
     assert_eq!(gate.open_folder(&home.top.join("proj/a.txt"), "a.txt").unwrap_err().code, ErrorCode::NotAFile);
 }
+
+#[test]
+fn a_link_on_the_way_to_what_is_our_own_is_our_own_too() {
+    let dir = tempfile::tempdir().unwrap();
+    let top = dir.path().canonicalize().unwrap();
+    std::fs::create_dir(top.join("root")).unwrap();
+    std::fs::write(top.join("real"), "").unwrap();
+    std::os::unix::fs::symlink(top.join("real"), top.join("root/between")).unwrap();
+    std::os::unix::fs::symlink("root/between", top.join("settings")).unwrap();
+    let mut floor = Floor::default();
+    floor.add(&top.join("settings"), "the settings of this foot");
+    let policy = Policy::new(&[top.join("root")], floor).unwrap();
+    assert!(!policy.gate().serves(&top.join("root/between")));
+    // A command could replace it, and the kernel cannot keep it from a part of a folder.
+    assert_eq!(policy.cut_out().len(), 1);
+}
