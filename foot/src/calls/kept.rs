@@ -102,11 +102,14 @@ impl Done {
     /// There is no answer any more, or there never was one.
     fn gone(&self) -> Failure {
         match self.outcome {
-            Some(outcome) => Failure::new(ErrorCode::ResultExpired, outcome, "the result is no longer kept"),
-            None => Failure::new(
+            Some(outcome) if self.acked || outcome != Outcome::Unknown => {
+                Failure::new(ErrorCode::ResultExpired, outcome, "the result is no longer kept")
+            }
+            // Killed with its foot, or stopped when that ended in order: to whoever asks now it is the same.
+            _ => Failure::new(
                 ErrorCode::FootRestarted,
                 Outcome::Unknown,
-                "the foot's process that began this call ended before the call did",
+                "the process of the foot that began this call has ended, and did not say whether the work was done",
             )
             .hint("find out what the call has done before you send it anew"),
         }

@@ -97,7 +97,10 @@ fn a_check_of_a_call_names_the_rule_and_its_line() {
         (&["--shell", "ls; rm x"], false, &["permissions.deny rule 1"]),
         (&["--", "ls"], false, &["exec: deny"]),
         (&["--cwd", "/etc", "--", "ls"], false, &["under no root"]),
-        (&["--tool", "mcp__x"], true, &["yes"]),
+        (&["--tool", "exec_kill"], true, &["yes"]),
+        (&["--tool", "file_wriet"], false, &["no (unknown_tool)"]),
+        (&["--tool", "mcp__x", "--path", "a.txt"], false, &["no (unknown_tool)"]),
+        (&["--tool", "file_write"], false, &["depends on what it would do"]),
     ] {
         let report = explain(words);
         assert_eq!(report.fine, fine, "{words:?}: {}", report.text);

@@ -109,6 +109,7 @@ fn around(path: &Path, right: Right, secrets: &[PathBuf], grants: &mut Vec<Grant
         grants.push(Grant::new(path, right));
         return;
     }
+    grants.push(Grant::new(path, Right::List));
     for entry in std::fs::read_dir(path).into_iter().flatten().flatten() {
         let inner = path.join(entry.file_name());
         match entry.file_type() {

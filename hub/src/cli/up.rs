@@ -22,7 +22,7 @@ mod foot;
 mod report;
 mod tokens;
 
-use foot::Foot;
+use foot::{Foot, Registered};
 
 /// The tenant that `up` serves.
 const TENANT: &str = "local";
@@ -156,6 +156,15 @@ async fn serve(
             registered = started.registered(&client) => registered,
             () = interrupts.next() => return Ok(foot),
         };
+        // To start it again would help nobody.
+        if let Registered::Ended(status) = &registered
+            && status.code() == Some(foot::UNUSABLE)
+        {
+            return Err(CliError::Hub {
+                message: "the foot cannot use its settings; what is wrong stands above".to_owned(),
+                hint: Some("mend foot.yaml, or leave the foot out with --no-foot".to_owned()),
+            });
+        }
         report::tell(&known, data, Some((&registered, allowed)), &mut session.out)?;
     } else {
         report::tell(&known, data, None, &mut session.out)?;

@@ -126,7 +126,8 @@ impl Connection {
                 Fate::Reset
             }
             Fault::Strand => {
-                self.up.send_replace(Flow::Hold);
+                // Both: a word of the hub to a foot that was killed just now would end the connection before it is stranded.
+                self.both_ways(Flow::Hold);
                 sleep(STRAND_AFTER).await;
                 Fate::Strand(lasting)
             }

@@ -48,7 +48,7 @@ async fn the_true_outcome_survives_and_what_did_not_run_may_run() {
     let mut second = first.killed().await;
     let again = |id: &str| Call { keyed: true, ..call(id) };
     assert_eq!(second.arrive(again("failed"), SECOND).unwrap(), "failed: result_expired completed");
-    assert_eq!(second.arrive(again("stopped"), SECOND).unwrap(), "stopped: result_expired unknown");
+    assert_eq!(second.arrive(again("stopped"), SECOND).unwrap(), "stopped: foot_restarted unknown");
     assert_eq!(second.runs_one(again("nothing")).await, "nothing: result");
 }
 

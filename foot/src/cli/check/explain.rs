@@ -28,7 +28,22 @@ pub(in crate::cli) enum What {
 pub(in crate::cli) fn explain(served: &Served, call: &Call) -> Result<Report, FootError> {
     let judge = offer::judge(&served.roots, served.floor(), &served.permitted)?;
     let mut report = Report::default();
+    if let Some(tool) = call.tool.as_deref().or(match &call.what {
+        What::Tool(tool) => Some(tool.as_str()),
+        What::Path(_) | What::Command(_) => None,
+    }) && !known(served, tool)
+    {
+        report.line("tool", tool);
+        report.line("answer", "no (unknown_tool)");
+        return Ok(report);
+    }
     let (tool, action) = match &call.what {
+        // Where nothing is said of what it would do, all that can be said is what it could not do without asking.
+        What::Tool(tool) if acts(served, tool) => {
+            report.line("tool", tool);
+            report.line("answer", "that depends on what it would do: add --path PATH, or `-- ARGV`");
+            return Ok(report);
+        }
         What::Tool(tool) => (tool.as_str(), Some(Action::Nothing)),
         What::Path(path) => {
             let tool = call.tool.as_deref().unwrap_or("file_read");
@@ -42,7 +57,8 @@ pub(in crate::cli) fn explain(served: &Served, call: &Call) -> Result<Report, Fo
         What::Command(line) => {
             let cwd = real(&judge, call.cwd.as_deref().unwrap_or("."), &mut report);
             let env = call.env.iter().map(|name| (name.clone(), String::new())).collect();
-            let command = |cwd| Action::Run(Command { line: line.clone(), cwd, env, stdin: None, configured: false });
+            let configured = call.tool.as_deref().is_some_and(|tool| is_configured(served, tool));
+            let command = |cwd| Action::Run(Command { line: line.clone(), cwd, env, stdin: None, configured });
             (call.tool.as_deref().unwrap_or("exec_run"), cwd.map(command))
         }
     };
@@ -65,6 +81,35 @@ pub(in crate::cli) fn explain(served: &Served, call: &Call) -> Result<Report, Fo
     let by_mode = matches!(decision.reason, Reason::Mode(..));
     report.line("rule", format!("{}{}", decision.reason, if by_mode { "  (no rule speaks of it)" } else { "" }));
     Ok(report)
+}
+
+/// The foot's own tools, and whether what they do goes by their arguments.
+const TOOLS: [(&str, bool); 13] = [
+    ("file_read", true),
+    ("file_list", true),
+    ("file_find", true),
+    ("file_grep", true),
+    ("file_stat", true),
+    ("file_write", true),
+    ("file_edit", true),
+    ("file_delete", true),
+    ("exec_run", true),
+    ("exec_status", false),
+    ("exec_tail", false),
+    ("exec_input", false),
+    ("exec_kill", false),
+];
+
+fn known(served: &Served, tool: &str) -> bool {
+    TOOLS.iter().any(|(name, _)| *name == tool) || is_configured(served, tool)
+}
+
+fn acts(served: &Served, tool: &str) -> bool {
+    TOOLS.contains(&(tool, true)) || is_configured(served, tool)
+}
+
+fn is_configured(served: &Served, tool: &str) -> bool {
+    served.exec.commands.iter().any(|command| command.name() == tool)
 }
 
 /// Where a path really leads, if that is served; else the report says why it is not.

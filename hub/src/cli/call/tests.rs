@@ -176,12 +176,13 @@ async fn a_keyed_call_is_taken_up_again_behind_what_was_seen() {
     let Followed { reply, .. } = followed_with(&hub.client, Some("k"), never()).await.unwrap();
     assert!(!reply.is_error);
     let asked = hub.ended();
-    assert!(asked.starts_with("GET /v1/local/main/calls/call-1 "), "{asked}");
+    assert!(asked.starts_with("POST /v1/local/main/tools/slow/invoke "), "{asked}");
+    assert!(asked.contains("idempotency-key: k\r\n"), "{asked}");
     assert!(asked.contains("last-event-id: 4\r\n"), "half an event was not seen: {asked}");
 }
 
 #[tokio::test]
-async fn a_keyed_call_that_the_hub_does_not_know_any_more_is_not_looked_for() {
+async fn a_keyed_call_that_the_hub_refuses_by_now_is_not_sent_for_ever() {
     let hub = ScriptedHub::start(|next| {
         let mut call = next();
         call.begin_events();

@@ -5,6 +5,7 @@ use std::collections::VecDeque;
 use std::pin::Pin;
 use std::time::Duration;
 
+use footbridge_shared::{ErrorCode, Outcome};
 use reqwest::Response;
 use reqwest::header::CONTENT_TYPE;
 use serde::de::DeserializeOwned;
@@ -64,7 +65,9 @@ impl std::fmt::Debug for Invocation {
 /// How a call is taken up again.
 struct Again {
     client: Client,
-    call: String,
+    tool: String,
+    request: InvokeRequest,
+    key: String,
     /// The id of the last event that came.
     seen: Option<String>,
     /// Present while there is no connection.
@@ -72,24 +75,51 @@ struct Again {
     pause: Duration,
     /// Since when nothing has come from a hub; `None`: it is there.
     away_since: Option<Instant>,
+    /// When the connection broke last.
+    broke: Option<Instant>,
 }
 
 type Attempt = Pin<Box<dyn Future<Output = Result<Response, CliError>> + Send>>;
 
 impl Again {
-    fn new(client: Client, call: String) -> Self {
-        Self { client, call, seen: None, attempt: None, pause: FIRST_PAUSE, away_since: None }
+    fn new(client: Client, tool: &str, request: &InvokeRequest, key: &str) -> Self {
+        let (tool, request, key) = (tool.to_owned(), request.clone(), key.to_owned());
+        Self {
+            client,
+            tool,
+            request,
+            key,
+            seen: None,
+            attempt: None,
+            pause: FIRST_PAUSE,
+            away_since: None,
+            broke: None,
+        }
     }
 
-    /// Begins the next try.
+    /// Begins the next try: the same call once more. A hub that was killed knows the key and has to be told the rest, for it
+    /// may not have sent the call on.
     fn begin(&mut self) {
-        let (client, call, seen, pause) = (self.client.clone(), self.call.clone(), self.seen.clone(), self.pause);
-        self.away_since.get_or_insert_with(Instant::now);
+        let (client, tool, request, key) =
+            (self.client.clone(), self.tool.clone(), self.request.clone(), self.key.clone());
+        let (seen, pause) = (self.seen.clone(), self.pause);
+        if self.away_since.is_none() {
+            self.away_since = Some(Instant::now());
+            self.broke.get_or_insert_with(Instant::now);
+        }
         self.pause = (2 * pause).min(LONGEST_PAUSE);
         self.attempt = Some(Box::pin(async move {
             tokio::time::sleep(pause).await;
-            client.follow(&call, seen.as_deref()).await
+            client.send_call(&tool, &request, Some(&key), seen.as_deref()).await
         }));
+    }
+
+    /// Whether a hub that has just come back may say so only because its feet have not.
+    fn is_too_early(&self, update: &Update) -> bool {
+        let Update::Ended(reply) = update else { return false };
+        reply.code == Some(ErrorCode::FootUnavailable)
+            && reply.outcome == Some(Outcome::Unknown)
+            && self.broke.is_some_and(|broke| broke.elapsed() < HUB_PATIENCE)
     }
 
     /// Whether a hub that is away may still come back in time.
@@ -111,25 +141,30 @@ impl Client {
     /// # Errors
     /// The hub's problem when the call did not start, or that no hub answers.
     pub async fn invoke(&self, tool: &str, request: &InvokeRequest, key: Option<&str>) -> Result<Invocation, CliError> {
-        let request = self.post(At::Scope(&["tools", tool, "invoke"]))?.json_body(request)?;
-        let response = request.header(IDEMPOTENCY_KEY_HEADER, key).send(EVENT_STREAM, None).await?;
-        let streams = header(response.headers(), CONTENT_TYPE.as_str()).is_some_and(|t| t.starts_with(EVENT_STREAM));
+        let response = self.send_call(tool, request, key, None).await?;
         let id = header(response.headers(), CALL_HEADER).map(str::to_owned);
-        let again = id.clone().filter(|_| key.is_some()).map(|id| Again::new(self.clone(), id));
+        let again = key.map(|key| Again::new(self.clone(), tool, request, key));
         Ok(Invocation {
             id,
             hub: self.address(),
-            response,
             decoder: Decoder::default(),
-            whole: (!streams).then(Vec::new),
+            whole: (!streams(&response)).then(Vec::new),
             updates: VecDeque::new(),
             again,
+            response,
         })
     }
 
-    /// Follows a call from behind an event.
-    async fn follow(&self, call: &str, seen: Option<&str>) -> Result<Response, CliError> {
-        self.get(At::Scope(&["calls", call]))?.header("last-event-id", seen).send(EVENT_STREAM, None).await
+    /// Sends a call; `seen` is the last event of it that came, if it was sent before.
+    async fn send_call(
+        &self,
+        tool: &str,
+        request: &InvokeRequest,
+        key: Option<&str>,
+        seen: Option<&str>,
+    ) -> Result<Response, CliError> {
+        let request = self.post(At::Scope(&["tools", tool, "invoke"]))?.json_body(request)?;
+        request.header(IDEMPOTENCY_KEY_HEADER, key).header("last-event-id", seen).send(EVENT_STREAM, None).await
     }
 
     /// Asks for the end of a call, and learns how it stands a moment later. It may end otherwise first.
@@ -150,7 +185,10 @@ impl Invocation {
     pub async fn next(&mut self) -> Result<Update, CliError> {
         loop {
             if let Some(update) = self.updates.pop_front() {
-                return Ok(update);
+                match self.again.as_mut().filter(|again| again.is_too_early(&update)) {
+                    Some(again) => again.begin(),
+                    None => return Ok(update),
+                }
             }
             if self.take_up_again().await? {
                 continue;
@@ -173,7 +211,8 @@ impl Invocation {
                 (Some(bytes), Some(whole)) => whole.extend_from_slice(&bytes),
                 (Some(bytes), None) => self.take(&bytes)?,
                 (None, whole) => {
-                    return read(&whole.take().unwrap_or_default()).map(|reply| Update::Ended(Box::new(reply)));
+                    let reply = read(&whole.take().unwrap_or_default())?;
+                    self.updates.push_back(Update::Ended(Box::new(reply)));
                 }
             }
         }
@@ -197,7 +236,8 @@ impl Invocation {
         match attempt.await {
             Ok(response) => {
                 again.attempt = None;
-                (self.response, self.decoder, self.whole) = (response, Decoder::default(), None);
+                self.whole = (!streams(&response)).then(Vec::new);
+                (self.response, self.decoder) = (response, Decoder::default());
             }
             Err(CliError::Unreachable { .. } | CliError::NoHub { .. }) if again.may_return() => again.begin(),
             Err(error) => return Err(error),
@@ -212,6 +252,11 @@ impl Invocation {
             hint: self.id.as_ref().map(|id| format!("`footbridge calls get {id}` may know")),
         }
     }
+}
+
+/// Whether an answer is a stream of events.
+fn streams(response: &Response) -> bool {
+    header(response.headers(), CONTENT_TYPE.as_str()).is_some_and(|kind| kind.starts_with(EVENT_STREAM))
 }
 
 /// What an event says; events of another version say nothing.

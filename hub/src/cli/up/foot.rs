@@ -28,6 +28,8 @@ const REGISTER_PATIENCE: Duration = Duration::from_secs(15);
 const REGISTER_PAUSE: Duration = Duration::from_millis(50);
 /// How long a foot must have run for its next start to count as the first.
 const STEADY: Duration = Duration::from_secs(60);
+/// Exit code of a foot whose command line or configuration cannot be used.
+pub(super) const UNUSABLE: i32 = 2;
 /// How long a foot whose pipe closed may take to end.
 const STOP_PATIENCE: Duration = Duration::from_secs(3);
 

@@ -12,7 +12,7 @@ use axum::response::{IntoResponse, Response};
 use footbridge_shared::id::CallId;
 use footbridge_shared::{ErrorCode, Outcome};
 
-use super::events::{OnClose, accepts_events, follow, unwritable};
+use super::events::{OnClose, accepts_events, follow, last_event_id, unwritable};
 use crate::api::calls::{InvokeReply, InvokeRequest};
 use crate::api::problem::Problem;
 use crate::api::{CALL_HEADER, IDEMPOTENCY_KEY_HEADER, REPLAYED_HEADER};
@@ -37,7 +37,8 @@ use crate::web::state::AppState;
 /// often it is asked for: a call that runs is joined, one that ended is answered as it was.
 #[utoipa::path(post, path = "/v1/{tenant}/{project}/tools/{name}/invoke", tag = "tools",
     params(("tenant" = String, Path), ("project" = String, Path), ("name" = String, Path),
-        ("Idempotency-Key" = Option<String>, Header, description = "1 to 255 printable ASCII characters")),
+        ("Idempotency-Key" = Option<String>, Header, description = "1 to 255 printable ASCII characters"),
+        ("Last-Event-ID" = Option<String>, Header, description = "With a key: the `id` of the last event that came of it")),
     request_body = InvokeRequest,
     responses(
         (status = 200, content((InvokeReply = "application/json"), (String = "text/event-stream")),
@@ -55,6 +56,7 @@ pub(super) async fn invoke(
 ) -> ApiResult<Response> {
     let Json(body) = body.map_err(ApiError::not_run)?;
     let key = key(&headers).map_err(ApiError::not_run)?;
+    let seen = last_event_id(&headers).map_err(ApiError::not_run)?;
     let caller = Arc::new(Caller::of(&principal));
     let id_of_key = key.as_ref().map(|key| key.call_id(&scope, &caller));
     let started = state
@@ -79,7 +81,7 @@ pub(super) async fn invoke(
     };
     let (call, replayed) = (running.entry().call.clone(), running.is_replayed());
     let response =
-        if accepts_events(&headers) { streamed(running, &principal) } else { whole(running, &principal).await };
+        if accepts_events(&headers) { streamed(running, seen, &principal) } else { whole(running, &principal).await };
     let mut response = named(response, Some(&call));
     if replayed {
         response.headers_mut().insert(HeaderName::from_static(REPLAYED_HEADER), HeaderValue::from_static("true"));
@@ -106,8 +108,8 @@ async fn whole(running: RunningCall, principal: &Principal) -> Response {
 }
 
 /// The answer while the call runs. A stream is read at the reader's pace, and the call must not wait for that.
-fn streamed(running: RunningCall, principal: &Principal) -> Response {
-    let follower = running.entry().follow(0);
+fn streamed(running: RunningCall, seen: u64, principal: &Principal) -> Response {
+    let follower = running.entry().follow(seen);
     let entry = running.detach();
     let on_close = if entry.keyed.is_some() { OnClose::Leave } else { OnClose::Cancel(entry) };
     follow(follower, on_close, principal.ended.clone())
