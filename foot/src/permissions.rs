@@ -181,8 +181,12 @@ impl Permissions {
     pub(crate) async fn admit(&self, tool: &str, action: &Action, ctx: &CallContext) -> Result<(), Failure> {
         let remembered = self.desk.remembered(tool, action, &ctx.caller);
         let decision = match action {
-            // No file is looked at: it takes no thread.
-            Action::Nothing => self.judge.decide(tool, action, remembered),
+            // No file is looked at: it takes no thread. And where no rule spoke there was nothing to decide, so nothing is
+            // written down: a line costs more than such a call does.
+            Action::Nothing => match self.judge.decide(tool, action, remembered) {
+                Decision { verdict: Verdict::Allow, reason: Reason::Reading } => return Ok(()),
+                decision => decision,
+            },
             Action::File { access: Access::Read, .. } if self.judge.rules.count() == 0 => {
                 self.judge.decide(tool, action, remembered)
             }
