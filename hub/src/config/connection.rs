@@ -80,7 +80,7 @@ mod tests {
     use super::*;
     use crate::config::state::{HubLock, write_token};
 
-    const FOLDER: &str = "/work/site";
+    const FOLDER: &str = "/srv/site";
 
     /// A state folder in which the hub of [`FOLDER`] runs.
     fn running_hub(dir: &Path) -> (StateFolder, HubLock) {

@@ -101,23 +101,9 @@ impl FootRecall for NoFeet {
 fn tool(name: &str, does: Does, limits: Option<(Duration, Duration)>) -> (ToolName, Arc<Tool>) {
     let name = ToolName::parse(name).unwrap();
     let spec = ToolSpec {
-        name: name.clone(),
-        original_name: None,
-        title: None,
-        description: String::new(),
-        search_hint: None,
-        prompt_hint: None,
-        input_schema: RawValue::NULL.to_owned(),
-        output_schema: None,
-        annotations: None,
-        labels: Vec::new(),
-        primary: false,
-        deferred: false,
-        requires_roles: Vec::new(),
-        profiles: Vec::new(),
         timeout: limits.map(|(idle, _)| idle),
         max_timeout: limits.map(|(_, hard)| hard),
-        origin: Origin::BuiltIn,
+        ..ToolSpec::bare(name.clone(), Origin::BuiltIn)
     };
     (name, Arc::new(Tool { spec, schema: None, handler: Arc::new(does) }))
 }

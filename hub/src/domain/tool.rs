@@ -9,6 +9,7 @@ use footbridge_shared::id::{EntryName, FootName, Subject, ToolName};
 use footbridge_shared::limits::{DEFAULT_MAX_TIMEOUT, DEFAULT_TIMEOUT};
 use footbridge_shared::message::Raw;
 use serde::Serialize;
+use serde_json::value::RawValue;
 use utoipa::ToSchema;
 
 use super::arguments::{ArgumentSchema, Arguments};
@@ -132,6 +133,29 @@ pub struct ToolSpec {
 }
 
 impl ToolSpec {
+    /// A tool of which no more is known: no description, labels or gates, the default limits. Its schema says nothing.
+    pub fn bare(name: ToolName, origin: Origin) -> Self {
+        Self {
+            name,
+            original_name: None,
+            title: None,
+            description: String::new(),
+            search_hint: None,
+            prompt_hint: None,
+            input_schema: RawValue::NULL.to_owned(),
+            output_schema: None,
+            annotations: None,
+            labels: Vec::new(),
+            primary: false,
+            deferred: false,
+            requires_roles: Vec::new(),
+            profiles: Vec::new(),
+            timeout: None,
+            max_timeout: None,
+            origin,
+        }
+    }
+
     /// The role and profile gates, which hold on every path: listing, describing, searching and calling.
     pub fn admits(&self, caller: &Caller) -> bool {
         self.requires_roles.iter().all(|role| caller.roles.contains(role))

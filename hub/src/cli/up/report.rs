@@ -112,7 +112,7 @@ mod tests {
             token_file: "/state/token".into(),
             subject: "ana".to_owned(),
             pid: 1,
-            folder: "/work/site".into(),
+            folder: "/srv/site".into(),
         }
     }
 

@@ -45,13 +45,13 @@ fn folders_of_one_name_are_told_apart() {
 fn a_hub_is_found_from_below_and_is_private() {
     let dir = tempfile::tempdir().unwrap();
     let state = state_in(&dir.path().join("state"));
-    let folder = Path::new("/work/site");
+    let folder = Path::new("/srv/site");
     let ours = state.hub_folder(folder);
     let _lock = ours.lock().unwrap();
     ours.write_hub(&hub_of(folder)).unwrap();
     write_token(&ours.path().join("token"), &Secret::new(" fb_1 \n")).unwrap();
 
-    assert_eq!(state.nearest(Path::new("/work/site/src/deep")), Some(hub_of(folder)));
+    assert_eq!(state.nearest(Path::new("/srv/site/src/deep")), Some(hub_of(folder)));
     assert_eq!(state.nearest(Path::new("/work/other")), None);
     assert_eq!(read_token(&ours.path().join("token")).unwrap().reveal(), "fb_1");
     for (path, mode) in [("hub.json", 0o600), ("token", 0o600), ("up.lock", 0o600), ("", 0o700)] {
@@ -67,16 +67,16 @@ fn a_hub_is_found_from_below_and_is_private() {
 fn a_second_hub_of_a_folder_is_refused_with_the_pid_of_the_first() {
     let dir = tempfile::tempdir().unwrap();
     let state = state_in(dir.path());
-    let ours = state.hub_folder(Path::new("/work/site"));
+    let ours = state.hub_folder(Path::new("/srv/site"));
     assert!(!ours.is_running());
     let lock = ours.lock().unwrap();
-    ours.write_hub(&hub_of(Path::new("/work/site"))).unwrap();
+    ours.write_hub(&hub_of(Path::new("/srv/site"))).unwrap();
     assert!(ours.is_running());
     let refused = ours.lock().unwrap_err().to_string();
     assert_eq!(refused, "a hub of this folder is running already (pid 4711, http://127.0.0.1:7800)");
 
     drop(lock);
     assert!(ours.hub().is_some() && !ours.is_running(), "what a killed hub left behind is not a running hub");
-    assert_eq!(state.nearest(Path::new("/work/site")), None);
+    assert_eq!(state.nearest(Path::new("/srv/site")), None);
     ours.lock().unwrap();
 }

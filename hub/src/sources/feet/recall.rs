@@ -3,7 +3,6 @@
 use std::sync::Arc;
 
 use footbridge_shared::id::{CallId, ToolName};
-use serde_json::value::RawValue;
 
 use super::FeetRegistry;
 use super::foot::Foot;
@@ -47,25 +46,10 @@ impl FeetRegistry {
 /// A tool that a foot was asked to run before. Whether it still offers it makes no difference: the foot knows the call.
 fn known_tool(foot: &Arc<Foot>, target: &FootTarget, public: &ToolName) -> Tool {
     Tool {
-        spec: ToolSpec {
-            name: public.clone(),
-            original_name: None,
-            title: None,
-            description: String::new(),
-            search_hint: None,
-            prompt_hint: None,
-            input_schema: RawValue::NULL.to_owned(),
-            output_schema: None,
-            annotations: None,
-            labels: Vec::new(),
-            primary: false,
-            deferred: false,
-            requires_roles: Vec::new(),
-            profiles: Vec::new(),
-            timeout: None,
-            max_timeout: None,
-            origin: Origin::Foot { foot: foot.name.clone(), owner: foot.owner.clone(), local: target.local.clone() },
-        },
+        spec: ToolSpec::bare(
+            public.clone(),
+            Origin::Foot { foot: foot.name.clone(), owner: foot.owner.clone(), local: target.local.clone() },
+        ),
         schema: None,
         handler: Arc::new(FootHandler::new(foot, public.clone(), target.local.clone())),
     }
