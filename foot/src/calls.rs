@@ -246,9 +246,9 @@ impl Calls {
         }
         let outcome = result.as_ref().map_or_else(|failure| failure.outcome, |_| Outcome::Completed);
         let message = match result {
-            Ok(ToolOutput { content, structured, is_error, meta }) => {
+            Ok(ToolOutput { content, structured, is_error, meta, extra }) => {
                 let origin = live.origin.clone();
-                CallResult { call: call.clone(), origin, content, structured, is_error, meta }.into()
+                CallResult { call: call.clone(), origin, content, structured, is_error, meta, extra }.into()
             }
             Err(failure) => FootToHub::from(failure.into_message(call.clone(), live.origin.clone())),
         };

@@ -1,7 +1,7 @@
 //! Why a call gave no result.
 
 use footbridge_shared::id::CallId;
-use footbridge_shared::message::CallFailure;
+use footbridge_shared::message::{CallFailure, Raw};
 use footbridge_shared::{ErrorCode, Outcome};
 
 /// A call that gave no result. Everything here but `cause` goes over the wire and is safe to show.
@@ -18,6 +18,8 @@ pub(crate) struct Failure {
     pub(crate) outcome: Outcome,
     /// When the same call may be sent again, milliseconds from now. Only with [`Outcome::NotRun`].
     pub(crate) retry_after_ms: Option<u64>,
+    /// The JSON-RPC error of a local MCP server, as it sent it.
+    pub(crate) rpc: Option<Raw>,
     /// For the log alone.
     pub(crate) cause: Option<String>,
 }
@@ -25,7 +27,7 @@ pub(crate) struct Failure {
 impl Failure {
     /// A failure with a known outcome.
     pub(crate) fn new(code: ErrorCode, outcome: Outcome, message: impl Into<String>) -> Self {
-        Self { code, message: message.into(), hint: None, outcome, retry_after_ms: None, cause: None }
+        Self { code, message: message.into(), hint: None, outcome, retry_after_ms: None, rpc: None, cause: None }
     }
 
     /// The tool certainly did not run.
@@ -80,6 +82,7 @@ impl Failure {
             outcome: self.outcome,
             retryable: self.outcome == Outcome::NotRun && self.retry_after_ms.is_some(),
             retry_after_ms: self.retry_after_ms,
+            rpc: self.rpc,
         }
     }
 }

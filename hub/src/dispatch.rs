@@ -26,6 +26,7 @@ use dashmap::DashMap;
 use footbridge_shared::ErrorCode;
 use footbridge_shared::id::{CallId, Subject, TenantName};
 use futures::FutureExt as _;
+use serde_json::value::RawValue;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 use self::calls::{CallEntry, CallResult, CallTable};
@@ -38,6 +39,7 @@ use crate::domain::failure::Failure;
 use crate::domain::journal::FootRecall;
 use crate::domain::key::IdempotencyKey;
 use crate::domain::listener::CallListener;
+use crate::domain::mcp::McpClient;
 use crate::domain::output::ToolOutput;
 use crate::domain::scope::Scope;
 use crate::domain::tool::{Blind, Tool, ToolCaller, ToolSource, Via};
@@ -76,6 +78,10 @@ pub struct CallRequest {
     pub max_timeout: Option<Duration>,
     /// With a key the call happens at most once, however often it is asked for, and survives its caller.
     pub key: Option<IdempotencyKey>,
+    /// The MCP client that it came from.
+    pub client: Option<Arc<dyn McpClient>>,
+    /// What that client sent beside name and arguments: a JSON object.
+    pub extra: Option<Arc<RawValue>>,
 }
 
 /// What a dispatcher works with.
@@ -210,12 +216,13 @@ impl Dispatcher {
     async fn start_unkeyed(&self, request: CallRequest) -> Result<RunningCall, Failure> {
         let Prepared { tool, clock, permits } = self.prepare(&request).await?;
         let dispatcher = self.me.upgrade().ok_or_else(draining)?;
-        let CallRequest { scope, caller, arguments, .. } = request;
+        let CallRequest { scope, caller, arguments, client, extra, .. } = request;
         let call = new_call_id();
         let entry = CallEntry::new(call.clone(), scope.clone(), &caller, &tool, None, dispatcher.keyed.clock.now());
         self.calls.insert(entry.clone());
         let mut ctx = CallContext::new(call, scope, caller, clock, dispatcher.clone(), Some(entry.clone()));
         ctx.cancel = entry.cancel_token().clone();
+        (ctx.client, ctx.extra) = (client, extra);
         let running = entry.clone();
         let work = Box::pin(async move {
             let result = dispatcher.execute(&tool, arguments, &ctx).await;

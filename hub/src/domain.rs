@@ -4,12 +4,14 @@
 pub mod arguments;
 pub mod call;
 pub mod canonical;
+pub mod changes;
 pub mod document;
 pub mod failure;
 pub mod feet;
 pub mod journal;
 pub mod key;
 pub mod listener;
+pub mod mcp;
 pub mod output;
 pub mod principal;
 pub mod scope;

@@ -102,6 +102,9 @@ error_codes! {
     NoMatch = "no_match", "The text to replace is not there, or not exactly once; nothing was written.";
     SandboxUnavailable = "sandbox_unavailable", "Commands cannot be confined on this machine, so none is run.";
     TooManyJobs = "too_many_jobs", "The foot runs as many commands as it may.";
+    ServerUnavailable = "server_unavailable", "The MCP server behind this is not connected.";
+    BadAnswer = "bad_answer", "What the other side answered cannot be used.";
+    CommandNotAllowed = "command_not_allowed", "The operator of the hub does not allow this command.";
 }
 
 impl ErrorCode {

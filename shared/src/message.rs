@@ -26,10 +26,10 @@ mod session;
 mod tools;
 
 pub use call::{
-    Ack, Call, CallFailure, CallResult, Caller, Cancel, Credit, InFlight, InFlightState, Output, PartsFrom, Progress,
-    Stream,
+    Ack, Call, CallFailure, CallResult, Caller, CallerClient, Cancel, Credit, InFlight, InFlightState, Output,
+    PartsFrom, Progress, Stream,
 };
-pub use mcp::{Notify, Request, Response, Upcall, UpcallCancel, UpcallResult};
+pub use mcp::{Audience, Notify, Request, Response, Servers, Upcall, UpcallCancel, UpcallResult};
 pub use session::{
     Bye, Challenge, Draining, FootInfo, Hello, Ping, Pong, Resume, ServerInfo, Share, Superseded, Welcome, WireError,
 };
@@ -151,6 +151,7 @@ direction! {
         UpcallCancel(UpcallCancel) = "upcallCancel",
         Response(Response) = "response",
         Notify(Notify) = "notify",
+        Servers(Servers) = "servers",
         Bye(Bye) = "bye",
         Ping(Ping) = "ping",
         Pong(Pong) = "pong",
@@ -197,6 +198,7 @@ impl FootToHub {
             Self::Hello(_)
             | Self::Tools(_)
             | Self::Notify(_)
+            | Self::Servers(_)
             | Self::Bye(_)
             | Self::Ping(_)
             | Self::Pong(_)

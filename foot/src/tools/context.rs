@@ -206,7 +206,7 @@ pub(crate) fn cancelled_by(cancel: CancellationToken) -> (CallContext, mpsc::Rec
     use crate::clock::Clock as _;
     let (sender, receiver) = mpsc::channel(16);
     let clock = crate::clock::ManualClock::shared();
-    let caller = Caller { subject: footbridge_shared::id::Subject::parse("ada").unwrap(), process: None };
+    let caller = Caller { subject: footbridge_shared::id::Subject::parse("ada").unwrap(), process: None, client: None };
     let call = CallId::parse("c-1").unwrap();
     let deadline = clock.boot() + Duration::from_secs(60);
     (CallContext::new(call, caller, deadline, cancel, Activity::new(clock), sender), receiver)

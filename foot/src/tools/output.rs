@@ -15,6 +15,8 @@ pub(crate) struct ToolOutput {
     pub(crate) is_error: bool,
     /// MCP `_meta`.
     pub(crate) meta: Option<Raw>,
+    /// What an MCP result holds beside these, as it came: a JSON object.
+    pub(crate) extra: Option<Raw>,
 }
 
 impl ToolOutput {
@@ -31,7 +33,7 @@ impl ToolOutput {
             text: &'a str,
         }
         let blocks: Vec<Text<'_>> = texts.iter().map(|text| Text { r#type: "text", text }).collect();
-        Self { content: raw(&blocks), structured: None, is_error: false, meta: None }
+        Self { content: raw(&blocks), structured: None, is_error: false, meta: None, extra: None }
     }
 
     /// One line an entry, and what is to be said about them in brackets at the end.

@@ -11,6 +11,7 @@ use std::time::Duration;
 use footbridge_shared::id::CallId;
 use footbridge_shared::{ErrorCode, Outcome};
 use jiff::SignedDuration;
+use serde_json::value::RawValue;
 use tokio::sync::{OwnedSemaphorePermit, oneshot};
 
 use super::calls::CallEntry;
@@ -20,6 +21,7 @@ use crate::domain::call::{CallClock, CallContext, Caller, Keyed};
 use crate::domain::failure::Failure;
 use crate::domain::journal::{FootTarget, JournalEnd, JournalHead, JournalRow, KEY_LIFE, Recall};
 use crate::domain::key::{IdempotencyKey, digest};
+use crate::domain::mcp::McpClient;
 use crate::domain::output::ToolOutput;
 use crate::domain::scope::Scope;
 use crate::domain::tool::Tool;
@@ -47,6 +49,8 @@ struct Launch {
     scope: Arc<Scope>,
     caller: Arc<Caller>,
     arguments: Arguments,
+    client: Option<Arc<dyn McpClient>>,
+    extra: Option<Arc<RawValue>>,
     clock: CallClock,
     permits: [OwnedSemaphorePermit; 2],
     /// It was begun before, by a hub that was stopped or by a run of this one that lost sight of it.
@@ -129,9 +133,9 @@ impl Dispatcher {
 
     /// The call is written down: it runs.
     fn first(&self, head: JournalHead, request: CallRequest, prepared: Prepared) -> Result<Admitted, Failure> {
-        let CallRequest { scope, caller, arguments, .. } = request;
+        let CallRequest { scope, caller, arguments, client, extra, .. } = request;
         let Prepared { tool, clock, permits } = prepared;
-        self.launch(Launch { head, tool, scope, caller, arguments, clock, permits, again: false })
+        self.launch(Launch { head, tool, scope, caller, arguments, client, extra, clock, permits, again: false })
     }
 
     /// The call went to a foot and has no end here: that very foot is asked again, and knows what it did.
@@ -150,7 +154,7 @@ impl Dispatcher {
             Recall::Away => return Err(away(target)),
             Recall::Replaced => return self.lost(row, replaced(target)).await,
         };
-        let CallRequest { scope, caller, arguments, .. } = request;
+        let CallRequest { scope, caller, arguments, client, extra, .. } = request;
         let (mut clock, permits) = match prepared {
             Some(Prepared { clock, permits, .. }) => (clock, permits),
             None => {
@@ -163,8 +167,18 @@ impl Dispatcher {
         if left > clock.left() {
             clock = CallClock::start(clock.idle(), left);
         }
-        let admitted =
-            self.launch(Launch { head: row.head, tool, scope, caller, arguments, clock, permits, again: true });
+        let admitted = self.launch(Launch {
+            head: row.head,
+            tool,
+            scope,
+            caller,
+            arguments,
+            client,
+            extra,
+            clock,
+            permits,
+            again: true,
+        });
         self.keyed.wake();
         admitted
     }
@@ -181,7 +195,7 @@ impl Dispatcher {
     }
 
     fn launch(&self, launch: Launch) -> Result<Admitted, Failure> {
-        let Launch { head, tool, scope, caller, arguments, clock, permits, again } = launch;
+        let Launch { head, tool, scope, caller, arguments, client, extra, clock, permits, again } = launch;
         let dispatcher = self.me.upgrade().ok_or_else(draining)?;
         let keyed = Arc::new(Keyed::new(head.digest.clone()));
         let entry =
@@ -190,6 +204,7 @@ impl Dispatcher {
         let tools = dispatcher.clone();
         let mut ctx = CallContext::new(head.call.clone(), scope, caller, clock, tools, Some(entry.clone()));
         ctx.cancel = entry.cancel_token().clone();
+        (ctx.client, ctx.extra) = (client, extra);
         ctx.keyed = Some(keyed);
         let running = entry.clone();
         let work = Box::pin(async move {

@@ -141,6 +141,8 @@ fn request_of(tenant: &str, name: &str) -> CallRequest {
         timeout: None,
         max_timeout: None,
         key: None,
+        client: None,
+        extra: None,
     }
 }
 

@@ -6,10 +6,12 @@ use std::time::Duration;
 use footbridge_shared::id::{CallId, Subject};
 use footbridge_shared::message::Stream;
 use parking_lot::Mutex;
+use serde_json::value::RawValue;
 use tokio::sync::watch;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
+use super::mcp::McpClient;
 use super::principal::Principal;
 use super::scope::Scope;
 use super::tool::ToolCaller;
@@ -231,6 +233,11 @@ pub struct CallContext {
     pub tools: Arc<dyn ToolCaller>,
     /// Present for a call with an idempotency key, and for no call that it makes.
     pub keyed: Option<Arc<Keyed>>,
+    /// The MCP client that caused it; calls that it makes have the same.
+    pub client: Option<Arc<dyn McpClient>>,
+    /// What an MCP client sent with it beside name and arguments (`_meta` and more), as it came: a JSON object. For no call
+    /// that it makes.
+    pub extra: Option<Arc<RawValue>>,
     events: Option<Arc<dyn EventSink>>,
 }
 
@@ -255,7 +262,19 @@ impl CallContext {
         tools: Arc<dyn ToolCaller>,
         events: Option<Arc<dyn EventSink>>,
     ) -> Self {
-        Self { call, scope, caller, clock, cancel: CancellationToken::new(), depth: 0, tools, keyed: None, events }
+        Self {
+            call,
+            scope,
+            caller,
+            clock,
+            cancel: CancellationToken::new(),
+            depth: 0,
+            tools,
+            keyed: None,
+            client: None,
+            extra: None,
+            events,
+        }
     }
 
     /// The same call, stricter in time and with a token of its own that the outer one's also fires.
@@ -273,7 +292,7 @@ impl CallContext {
     /// A call that this one makes. Whoever runs it gives it a cancel token of its own ([`Self::stoppable`]).
     #[must_use]
     pub fn inner(&self) -> Self {
-        Self { depth: self.depth.saturating_add(1), keyed: None, ..self.clone() }
+        Self { depth: self.depth.saturating_add(1), keyed: None, extra: None, ..self.clone() }
     }
 
     /// A sign of life, passed on to whoever listens. Never waits.

@@ -1,5 +1,6 @@
 //! Why a call gave no result.
 
+use footbridge_mcp::RpcError;
 use footbridge_shared::{ErrorCode, Outcome};
 
 /// A call that gave no result. Everything here but `cause` is safe to show.
@@ -18,6 +19,8 @@ pub struct Failure {
     pub retry_after_ms: Option<u64>,
     /// More for machines: a JSON object with a shape of the code's own (for instance the places in `invalid_arguments`).
     pub details: Option<serde_json::Value>,
+    /// The JSON-RPC error of an MCP server, as it sent it, for MCP clients.
+    pub rpc: Option<Box<RpcError>>,
     /// For the log alone.
     pub cause: Option<String>,
 }
@@ -25,7 +28,16 @@ pub struct Failure {
 impl Failure {
     /// A failure with a known outcome.
     pub fn new(code: ErrorCode, outcome: Outcome, message: impl Into<String>) -> Self {
-        Self { code, message: message.into(), hint: None, outcome, retry_after_ms: None, details: None, cause: None }
+        Self {
+            code,
+            message: message.into(),
+            hint: None,
+            outcome,
+            retry_after_ms: None,
+            details: None,
+            rpc: None,
+            cause: None,
+        }
     }
 
     /// The tool certainly did not run.
@@ -51,6 +63,13 @@ impl Failure {
     #[must_use]
     pub fn details(mut self, details: serde_json::Value) -> Self {
         self.details = Some(details);
+        self
+    }
+
+    /// Adds the JSON-RPC error that it stands for.
+    #[must_use]
+    pub fn rpc(mut self, error: RpcError) -> Self {
+        self.rpc = Some(Box::new(error));
         self
     }
 

@@ -16,6 +16,8 @@ pub struct ToolOutput {
     pub is_error: bool,
     /// MCP `_meta`.
     pub meta: Option<Raw>,
+    /// What an MCP result holds beside these (`resultType` and more), as it came: a JSON object.
+    pub extra: Option<Raw>,
     /// With `is_error`: a stable code.
     pub code: Option<ErrorCode>,
     /// With `is_error`: what to do about it.
@@ -26,7 +28,7 @@ impl ToolOutput {
     /// Content blocks from elsewhere.
     pub fn relayed(content: Raw, structured: Option<Raw>, is_error: bool, meta: Option<Raw>) -> Self {
         let code = is_error.then_some(ErrorCode::ToolFailed);
-        Self { content, structured, is_error, meta, code, hint: None }
+        Self { content, structured, is_error, meta, extra: None, code, hint: None }
     }
 
     /// One text block.

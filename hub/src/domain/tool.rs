@@ -114,6 +114,10 @@ pub struct ToolSpec {
     pub output_schema: Option<Raw>,
     /// MCP annotations, as they came: never a base for decisions.
     pub annotations: Option<Raw>,
+    /// What the MCP tool holds beside these (`icons`, `_meta` and more), as it came: a JSON object.
+    pub extra: Option<Raw>,
+    /// Whether it is another one than when its source was last listed before.
+    pub changed: bool,
     /// Labels for selectors, sorted.
     pub labels: Vec<String>,
     /// In the manifest from the start.
@@ -145,6 +149,8 @@ impl ToolSpec {
             input_schema: RawValue::NULL.to_owned(),
             output_schema: None,
             annotations: None,
+            extra: None,
+            changed: false,
             labels: Vec::new(),
             primary: false,
             deferred: false,

@@ -161,6 +161,8 @@ impl BuiltIn {
                 input_schema,
                 output_schema: None,
                 annotations: None,
+                extra: None,
+                changed: false,
                 labels: self.labels.iter().map(|label| (*label).to_owned()).collect(),
                 primary: self.primary,
                 deferred: !self.primary,

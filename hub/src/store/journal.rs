@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
+use footbridge_mcp::RpcError;
 use footbridge_shared::id::{CallId, Subject, ToolName};
 use footbridge_shared::limits::MAX_RESULT_BYTES;
 use footbridge_shared::message::Raw;
@@ -198,6 +199,8 @@ struct OutputText {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     meta: Option<Raw>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    extra: Option<Raw>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     code: Option<ErrorCode>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     hint: Option<String>,
@@ -213,22 +216,24 @@ struct FailureText {
     hint: Option<String>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     details: Option<Value>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    rpc: Option<Box<RpcError>>,
 }
 
 impl From<&JournalEnd> for EndText {
     fn from(end: &JournalEnd) -> Self {
         let took_ms = u64::try_from(end.took.as_millis()).unwrap_or(u64::MAX);
         match &*end.result {
-            Ok(ToolOutput { content, structured, is_error, meta, code, hint }) => {
+            Ok(ToolOutput { content, structured, is_error, meta, extra, code, hint }) => {
                 let (content, structured, meta) = (content.clone(), structured.clone(), meta.clone());
-                let output =
-                    OutputText { content, structured, is_error: *is_error, meta, code: *code, hint: hint.clone() };
+                let (is_error, extra, code, hint) = (*is_error, extra.clone(), *code, hint.clone());
+                let output = OutputText { content, structured, is_error, meta, extra, code, hint };
                 Self { took_ms, output: Some(output), failure: None }
             }
             // When to try again is no use a day later, and the cause is for the log alone.
-            Err(Failure { code, message, hint, outcome, details, retry_after_ms: _, cause: _ }) => {
+            Err(Failure { code, message, hint, outcome, details, rpc, retry_after_ms: _, cause: _ }) => {
                 let (message, hint, details) = (message.clone(), hint.clone(), details.clone());
-                let failure = FailureText { code: *code, message, outcome: *outcome, hint, details };
+                let failure = FailureText { code: *code, message, outcome: *outcome, hint, details, rpc: rpc.clone() };
                 Self { took_ms, output: None, failure: Some(failure) }
             }
         }
@@ -238,11 +243,11 @@ impl From<&JournalEnd> for EndText {
 impl From<EndText> for JournalEnd {
     fn from(EndText { took_ms, output, failure }: EndText) -> Self {
         let result = match (output, failure) {
-            (Some(OutputText { content, structured, is_error, meta, code, hint }), _) => {
-                Ok(ToolOutput { content, structured, is_error, meta, code, hint })
+            (Some(OutputText { content, structured, is_error, meta, extra, code, hint }), _) => {
+                Ok(ToolOutput { content, structured, is_error, meta, extra, code, hint })
             }
-            (None, Some(FailureText { code, message, outcome, hint, details })) => {
-                Err(Failure { hint, details, ..Failure::new(code, outcome, message) })
+            (None, Some(FailureText { code, message, outcome, hint, details, rpc })) => {
+                Err(Failure { hint, details, rpc, ..Failure::new(code, outcome, message) })
             }
             (None, None) => {
                 Err(Failure::new(ErrorCode::ResultExpired, Outcome::Completed, "the result is not kept any more"))

@@ -29,7 +29,7 @@ pub const fn status(code: ErrorCode) -> StatusCode {
         | C::TooManyTools
         | C::Shadowed => StatusCode::BAD_REQUEST,
         C::Unauthorized => StatusCode::UNAUTHORIZED,
-        C::Forbidden | C::ConfigPath | C::PathDenied | C::PermissionDenied => StatusCode::FORBIDDEN,
+        C::Forbidden | C::ConfigPath | C::PathDenied | C::PermissionDenied | C::CommandNotAllowed => StatusCode::FORBIDDEN,
         C::NotFound | C::UnknownScope | C::UnknownTool => StatusCode::NOT_FOUND,
         C::MethodNotAllowed => StatusCode::METHOD_NOT_ALLOWED,
         C::AlreadyExists
@@ -57,7 +57,7 @@ pub const fn status(code: ErrorCode) -> StatusCode {
         | C::NoMatch => StatusCode::UNPROCESSABLE_ENTITY,
         C::Internal => StatusCode::INTERNAL_SERVER_ERROR,
         C::NotSupported => StatusCode::NOT_IMPLEMENTED,
-        C::ToolFailed | C::ResultTooLarge | C::ScriptWorkerLost | C::FootGone | C::FootRestarted => {
+        C::ToolFailed | C::BadAnswer | C::ResultTooLarge | C::ScriptWorkerLost | C::FootGone | C::FootRestarted => {
             StatusCode::BAD_GATEWAY
         }
         C::StorageUnavailable
@@ -67,6 +67,7 @@ pub const fn status(code: ErrorCode) -> StatusCode {
         | C::FootBusy
         | C::FootUnavailable
         | C::SandboxUnavailable
+        | C::ServerUnavailable
         | C::TooManyJobs => StatusCode::SERVICE_UNAVAILABLE,
         C::DeadlineExceeded | C::Timeout => StatusCode::GATEWAY_TIMEOUT,
         C::StorageFull => StatusCode::INSUFFICIENT_STORAGE,

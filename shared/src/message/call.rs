@@ -39,6 +39,20 @@ wire! {
         /// The process.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         process: Option<String>,
+        /// The MCP client that it came through.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        client: Option<Box<CallerClient>>,
+    }
+
+    /// The MCP client that a call came through: whom `upcall` asks.
+    struct CallerClient {
+        /// The protocol version that it speaks.
+        protocol: String,
+        /// Its capabilities, as it stated them: a JSON object.
+        capabilities: Raw,
+        /// Its session at the hub, opaque; without one every call stands alone.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        session: Option<String>,
     }
 
     /// Run a tool.
@@ -55,6 +69,9 @@ wire! {
         tool: String,
         /// Its arguments: a JSON object.
         arguments: Raw,
+        /// What an MCP client sent with it beside name and arguments (`_meta` and more): a JSON object.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        extra: Option<Raw>,
         /// What was left of the hard deadline at `sent_ms`, milliseconds.
         deadline_ms: u64,
         /// Idle time, milliseconds: without progress for this long the call ends.
@@ -140,6 +157,9 @@ wire! {
         /// MCP `_meta`.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         meta: Option<Raw>,
+        /// What the MCP result holds beside these: a JSON object.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        extra: Option<Raw>,
     }
 
     /// The failure of a call, its one terminal message.
@@ -163,6 +183,9 @@ wire! {
         /// When to try again, milliseconds from now.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         retry_after_ms: Option<u64>,
+        /// The JSON-RPC error of a local MCP server, as it sent it.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        rpc: Option<Raw>,
     }
 
     /// Bulk was taken in: its sender may send as much again. See [`crate::parts`].

@@ -2,10 +2,25 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::{Caller, Raw};
-use crate::id::CallId;
+use super::{Caller, Raw, ServerInfo};
+use crate::id::{CallId, Subject};
 
 wire! {
+    /// For whom a local MCP server works.
+    struct Audience {
+        /// This subject.
+        subject: Subject,
+        /// This MCP session of theirs alone.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        session: Option<String>,
+    }
+
+    /// The local MCP servers of the foot as they are now, all of them: said when one came, went or changed.
+    struct Servers {
+        /// The servers.
+        servers: Vec<ServerInfo>,
+    }
+
     /// Anything else of MCP to a local server.
     struct Request {
         /// The request's own call id.
@@ -74,6 +89,12 @@ wire! {
 
     /// A local MCP server's notification.
     struct Notify {
+        /// The call or request that it belongs to, where that is known: it is for that one's client alone.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        call: Option<CallId>,
+        /// For whom it is, where it belongs to no call: the MCP session, else the subject, that the server works for.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        audience: Option<Audience>,
         /// The server.
         server: String,
         /// MCP method.

@@ -75,6 +75,12 @@ wire! {
         /// Its instructions.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         instructions: Option<String>,
+        /// The protocol version that it speaks.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        protocol: Option<String>,
+        /// Its `serverInfo`, as it stated it: a JSON object.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        info: Option<Raw>,
     }
 
     /// First frame of a foot, within [`crate::limits::HELLO_TIMEOUT`] of the challenge.

@@ -62,6 +62,9 @@ wire! {
         /// The pack it belongs to.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         pack: Option<String>,
+        /// What the MCP tool holds beside these (`icons`, `_meta` and more): a JSON object.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        extra: Option<Raw>,
     }
 
     /// An incremental change of what the foot offers; answered by `toolsAck`.
@@ -118,6 +121,7 @@ impl ToolEntry {
             timeout_ms: None,
             max_timeout_ms: None,
             pack: None,
+            extra: None,
         }
     }
 }

@@ -84,7 +84,8 @@ build!(foot_info -> FootInfo { name: foot_name(), id: foot_key(), instance: inst
 build!(resume -> Resume { session: session_id() });
 build!(in_flight -> InFlight { call: call_id(), digest: option::of(text()), state: select(vec![InFlightState::Queued,
     InFlightState::Asking, InFlightState::Running, InFlightState::Done]), origin: text() });
-build!(server_info -> ServerInfo { name: text(), capabilities: raw(), instructions: option::of(text()) });
+build!(server_info -> ServerInfo { name: text(), capabilities: raw(), instructions: option::of(text()),
+    protocol: option::of(text()), info: option::of(raw()) });
 build!(hello -> Hello { proof: text(), foot: foot_info(), share: share(), tenant: tenant(), project: project(),
     resume: option::of(resume()), in_flight: vec(in_flight(), 0..3), servers: vec(server_info(), 0..3),
     max_concurrent: any::<u32>() });
@@ -92,19 +93,23 @@ build!(tool_entry -> ToolEntry { name: text(), original_name: option::of(text())
     description: text(), search_hint: option::of(text()), prompt_hint: option::of(text()), input_schema: raw(),
     output_schema: option::of(raw()), annotations: option::of(raw()) } { labels: vec(text(), 0..3), primary: any::<bool>(),
     deferred: any::<bool>(), requires_roles: vec(text(), 0..3), profiles: vec(text(), 0..3),
-    timeout_ms: option::of(any::<u64>()), max_timeout_ms: option::of(any::<u64>()), pack: option::of(text()) });
+    timeout_ms: option::of(any::<u64>()), max_timeout_ms: option::of(any::<u64>()), pack: option::of(text()),
+    extra: option::of(raw()) });
 build!(tools -> Tools { revision: any::<u64>(), upsert: vec(tool_entry(), 0..3), remove: vec(text(), 0..3) });
 build!(progress -> Progress { call: call_id(), progress: number(), total: option::of(number()), message: option::of(text()) });
 build!(output -> Output { call: call_id(), seq: any::<u64>(), stream: select(vec![Stream::Stdout, Stream::Stderr]),
     data: text(), skipped_bytes: option::of(any::<u64>()) });
 build!(result -> CallResult { call: call_id(), origin: text(), content: raw(), structured: option::of(raw()),
-    is_error: any::<bool>(), meta: option::of(raw()) });
+    is_error: any::<bool>(), meta: option::of(raw()), extra: option::of(raw()) });
 build!(failure -> CallFailure { call: call_id(), origin: text(), code: code(), message: text(), hint: option::of(text()),
-    outcome: outcome(), retryable: any::<bool>(), retry_after_ms: option::of(any::<u64>()) });
+    outcome: outcome(), retryable: any::<bool>(), retry_after_ms: option::of(any::<u64>()), rpc: option::of(raw()) });
 build!(upcall -> Upcall { call: call_id(), id: text(), method: text(), params: raw(), timeout_ms: any::<u64>() });
 build!(upcall_cancel -> UpcallCancel { call: call_id(), id: text() });
 build!(response -> Response { call: call_id(), result: option::of(raw()), error: option::of(raw()) });
-build!(notify -> Notify { server: text(), method: text(), params: raw() });
+build!(audience -> Audience { subject: subject(), session: option::of(text()) });
+build!(notify -> Notify { call: option::of(call_id()), audience: option::of(audience()), server: text(), method: text(),
+    params: raw() });
+build!(servers -> Servers { servers: vec(server_info(), 0..3) });
 build!(bye -> Bye { reason: text() });
 build!(ping -> Ping { sent_ms: any::<u64>() });
 build!(pong -> Pong { echo_ms: any::<u64>(), sent_ms: any::<u64>() });
@@ -116,9 +121,10 @@ build!(welcome -> Welcome { session: session_id(), owner: subject(), node: text(
     resumed: any::<bool>(), shared_name: option::of(foot_name()) });
 build!(rejected_tool -> RejectedTool { tool: text(), code: code(), message: text() });
 build!(tools_ack -> ToolsAck { revision: any::<u64>(), rejected: vec(rejected_tool(), 0..3) });
-build!(caller -> Caller { subject: subject(), process: option::of(text()) });
+build!(caller_client -> CallerClient { protocol: text(), capabilities: raw(), session: option::of(text()) });
+build!(caller -> Caller { subject: subject(), process: option::of(text()), client: option::of(caller_client().prop_map(Box::new)) });
 build!(call -> Call { call: call_id(), keyed: any::<bool>(), digest: option::of(text()), tool: text(), arguments: raw(),
-    deadline_ms: any::<u64>(), idle_ms: any::<u64>(), sent_ms: any::<u64>(), origin: text(), caller: caller() });
+    extra: option::of(raw()), deadline_ms: any::<u64>(), idle_ms: any::<u64>(), sent_ms: any::<u64>(), origin: text(), caller: caller() });
 build!(request -> Request { call: call_id(), server: text(), method: text(), params: raw(), deadline_ms: any::<u64>(),
     sent_ms: any::<u64>(), caller: caller() });
 build!(cancel -> Cancel { call: call_id(), reason: text() });
@@ -147,7 +153,7 @@ pub(crate) fn foot_to_hub() -> impl Strategy<Value = FootToHub> {
         upcall(),
         upcall_cancel(),
     ];
-    let second = any_of![response(), notify(), bye(), ping(), pong(), credit(), parts_from(), error()];
+    let second = any_of![response(), notify(), servers(), bye(), ping(), pong(), credit(), parts_from(), error()];
     prop_oneof![first, second]
 }
 

@@ -193,6 +193,8 @@ pub(super) fn head(tool: &ServerTool, layer: Layer, name: ToolName) -> ToolSpec 
         input_schema: RawValue::NULL.to_owned(),
         output_schema: None,
         annotations: None,
+        extra: None,
+        changed: false,
         labels: tool.labels.clone(),
         primary: tool.primary,
         deferred: tool.default_deferred,

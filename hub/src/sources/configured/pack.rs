@@ -66,6 +66,8 @@ impl ActivePack {
             input_schema: inner.input_schema.clone(),
             output_schema: inner.output_schema.clone(),
             annotations: inner.annotations.clone(),
+            extra: inner.extra.clone(),
+            changed: inner.changed,
             labels: union(&head.labels, &inner.labels),
             deferred: head.deferred || inner.deferred,
             requires_roles: union(&head.requires_roles, &inner.requires_roles),

@@ -201,6 +201,8 @@ fn foot_tool(owner: &Subject, foot: &FootName, name: &str) -> Tool {
         input_schema: raw(r#"{"type":"object"}"#),
         output_schema: None,
         annotations: None,
+        extra: None,
+        changed: false,
         labels: vec!["read-only".to_owned()],
         primary: true,
         deferred: false,

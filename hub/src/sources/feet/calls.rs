@@ -4,8 +4,9 @@ use std::sync::Arc;
 
 use footbridge_shared::id::{CallId, ToolName};
 use footbridge_shared::limits::{BUSY_RETRY_AFTER_MS, FOOT_QUEUE, MAX_MESSAGE_BYTES};
-use footbridge_shared::message::{Call, Caller, HubToFoot};
+use footbridge_shared::message::{Call, Caller, CallerClient, HubToFoot};
 use footbridge_shared::{ErrorCode, Outcome};
+use serde_json::value::RawValue;
 use tokio::sync::oneshot;
 
 use super::config::millis;
@@ -55,7 +56,18 @@ impl Foot {
             idle_ms: millis(ctx.clock.idle()),
             sent_ms: self.node.now_ms(),
             origin: self.node.name.clone(),
-            caller: Caller { subject: ctx.caller.subject.clone(), process: ctx.caller.process.clone() },
+            extra: ctx.extra.as_ref().map(|extra| RawValue::to_owned(extra)),
+            caller: Caller {
+                subject: ctx.caller.subject.clone(),
+                process: ctx.caller.process.clone(),
+                client: ctx.client.as_ref().map(|client| {
+                    Box::new(CallerClient {
+                        protocol: client.version().to_string(),
+                        capabilities: client.capabilities().clone(),
+                        session: client.session().map(str::to_owned),
+                    })
+                }),
+            },
         };
         let text = HubToFoot::from(message).encode();
         if text.len() > MAX_MESSAGE_BYTES {

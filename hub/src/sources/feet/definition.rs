@@ -119,6 +119,8 @@ impl FootTool {
                 input_schema: entry.input_schema,
                 output_schema: entry.output_schema,
                 annotations: entry.annotations,
+                extra: entry.extra,
+                changed: false,
                 labels: entry.labels,
                 // The second name of a tool that has a short one is for those who look for it.
                 primary: bare && entry.primary,

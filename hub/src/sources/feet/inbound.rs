@@ -175,7 +175,11 @@ fn heard(
         FootToHub::PartsFrom(wanted) => outbox.parts_from(&wanted),
         FootToHub::Unknown(kind) => core.totals.unknown_type(&kind),
         // Answers to what this hub does not ask yet, and signs of life.
-        FootToHub::Pong(_) | FootToHub::UpcallCancel(_) | FootToHub::Response(_) | FootToHub::Notify(_) => {}
+        FootToHub::Pong(_)
+        | FootToHub::UpcallCancel(_)
+        | FootToHub::Response(_)
+        | FootToHub::Notify(_)
+        | FootToHub::Servers(_) => {}
         FootToHub::Hello(_) => return Err("a second `hello`".to_owned()),
     }
     Ok(Next::Goes)

@@ -173,9 +173,9 @@ impl Drop for Waiting {
 
 /// A foot's `result`, for the caller.
 pub(super) fn settled_by_result(result: CallResult) -> Settled {
-    let CallResult { content, structured, is_error, meta, .. } = result;
+    let CallResult { content, structured, is_error, meta, extra, .. } = result;
     if content.get().starts_with('[') {
-        Ok(ToolOutput::relayed(content, structured, is_error, meta))
+        Ok(ToolOutput { extra, ..ToolOutput::relayed(content, structured, is_error, meta) })
     } else {
         let message = "the foot's result has no list of content blocks";
         Err(Failure::new(ErrorCode::BadFrame, Outcome::Completed, message))
@@ -187,9 +187,10 @@ const MAX_RETRY_AFTER_MS: u64 = 3_600_000;
 
 /// A foot's `failure`, for the caller.
 pub(super) fn settled_by_failure(failure: CallFailure) -> Settled {
-    let CallFailure { code, message, hint, outcome, retryable, retry_after_ms, .. } = failure;
+    let CallFailure { code, message, hint, outcome, retryable, retry_after_ms, rpc, .. } = failure;
     let mut settled = Failure::new(code_of_a_foot(code), outcome, shown(&message));
     settled.hint = hint.as_deref().map(shown);
+    settled.rpc = rpc.and_then(|rpc| serde_json::from_str(rpc.get()).ok()).map(Box::new);
     let retry = retry_after_ms.filter(|_| retryable && outcome == Outcome::NotRun);
     settled.retry_after_ms = retry.map(|ms| ms.min(MAX_RETRY_AFTER_MS));
     Err(settled)

@@ -69,6 +69,8 @@ pub(super) async fn invoke(
             timeout: body.timeout_ms.map(|ms| Duration::from_millis(ms.get())),
             max_timeout: body.max_timeout_ms.map(|ms| Duration::from_millis(ms.get())),
             key,
+            client: None,
+            extra: None,
         })
         .await;
     let running = match started {
@@ -146,7 +148,7 @@ fn json_reply(result: &CallResult, took: Duration) -> Response {
 pub(super) fn reply(result: &CallResult, took: Duration) -> Result<InvokeReply<'_>, Failure> {
     let duration_ms = u64::try_from(took.as_millis()).unwrap_or(u64::MAX);
     match &**result {
-        Ok(ToolOutput { content, structured, is_error, meta, code, hint }) => Ok(InvokeReply {
+        Ok(ToolOutput { content, structured, is_error, meta, code, hint, extra: _ }) => Ok(InvokeReply {
             content: Cow::Borrowed(content),
             structured: structured.as_deref().map(Cow::Borrowed),
             is_error: *is_error,

@@ -72,6 +72,8 @@ impl crate::domain::tool::ToolCaller for Feet {
                 input_schema: to_raw_value(&json!({})).unwrap(),
                 output_schema: None,
                 annotations: None,
+                extra: None,
+                changed: false,
                 labels: Vec::new(),
                 primary: false,
                 deferred: true,

@@ -72,6 +72,7 @@ async fn a_cancel_reaches_the_foot_and_its_answer_comes_back() {
         outcome: Outcome::Unknown,
         retryable: true,
         retry_after_ms: Some(5),
+        rpc: None,
     })
     .await;
     let failure = call.failure().await;

@@ -464,6 +464,7 @@ impl TestFoot {
             structured: None,
             is_error: false,
             meta: None,
+            extra: None,
         })
         .await;
     }

@@ -23,7 +23,7 @@ fn text(bytes: usize) -> String {
 fn result(call: &Call, text: &str) -> Vec<u8> {
     let content = to_raw_value(&json!([{"type": "text", "text": text}])).unwrap();
     let (call, origin) = (call.call.clone(), call.origin.clone());
-    let result = CallResult { call, origin, content, structured: None, is_error: false, meta: None };
+    let result = CallResult { call, origin, content, structured: None, is_error: false, meta: None, extra: None };
     FootToHub::from(result).encode().into_bytes()
 }
 

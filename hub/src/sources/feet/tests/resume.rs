@@ -83,6 +83,7 @@ async fn c_the_foot_comes_back_as_a_new_process() {
         outcome: Outcome::Unknown,
         retryable: false,
         retry_after_ms: None,
+        rpc: None,
     };
     new.say(failure).await;
     assert_eq!(hear!(new, Ack).call, asked.call);

@@ -1,0 +1,70 @@
+//! What can go wrong between a client and a server.
+
+use footbridge_shared::message::Raw;
+use serde::{Deserialize, Serialize};
+
+/// A JSON-RPC error, as it came.
+#[derive(Debug, Clone, Serialize, Deserialize, thiserror::Error)]
+#[error("{message} ({code})")]
+pub struct RpcError {
+    /// Its code.
+    pub code: i64,
+    /// What happened.
+    pub message: String,
+    /// More, of any shape.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub data: Option<Raw>,
+}
+
+impl RpcError {
+    /// An error of our own.
+    pub fn new(code: i64, message: impl Into<String>) -> Self {
+        Self { code, message: message.into(), data: None }
+    }
+}
+
+/// Why there is no connection to a server. The text is safe to show: it holds no credential and no answer's body.
+#[derive(Debug, Clone, thiserror::Error)]
+pub enum ConnectError {
+    /// Nobody answers, or not as a server of MCP does.
+    #[error("{0}")]
+    Transport(String),
+    /// The server did not answer in time.
+    #[error("the server did not answer within {0:?}")]
+    Timeout(std::time::Duration),
+    /// The server wants other credentials.
+    #[error("the server refused the credentials (HTTP {0})")]
+    Unauthorized(u16),
+    /// The server refused.
+    #[error("the server refused: {0}")]
+    Refused(RpcError),
+    /// There is no common version.
+    #[error("the server speaks `{0}`, which is not spoken here")]
+    Version(String),
+}
+
+/// Why a request has no result.
+#[derive(Debug, Clone, thiserror::Error)]
+pub enum RequestError {
+    /// The server answered with an error.
+    #[error(transparent)]
+    Rpc(RpcError),
+    /// The request was cancelled by whoever sent it; the server was told.
+    #[error("the request was cancelled")]
+    Cancelled,
+    /// It certainly did not reach the server.
+    #[error("the request did not reach the server: {0}")]
+    NotSent(String),
+    /// The connection ended before there was an answer: the server may have done it or not.
+    #[error("the connection ended before the answer: {0}")]
+    Lost(String),
+    /// The session is not known any more: nothing ran. A new connection is needed.
+    #[error("the server does not know the session any more")]
+    SessionExpired,
+    /// The server wants other credentials: nothing ran.
+    #[error("the server refused the credentials (HTTP {0})")]
+    Unauthorized(u16),
+    /// What came back is no answer, or larger than the limit.
+    #[error("the server's answer cannot be used: {0}")]
+    BadAnswer(String),
+}

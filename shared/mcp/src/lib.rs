@@ -1,0 +1,47 @@
+//! MCP as the hub and the foot speak it.
+//!
+//! Both stand between a client and a server and change as little as they can: a message is taken apart where it is routed
+//! (`id`, `method`, `_meta`), and what it carries stays the text that came ([`Raw`]). What a revision of MCP, or a server
+//! of its own, adds to a result therefore arrives.
+
+mod client;
+mod error;
+mod fields;
+mod message;
+mod version;
+
+pub use client::{
+    Connection, Events, HttpTarget, OnProgress, Open, Preferred, Progress, RequestOptions, ServerDescription, Spawn,
+    Tag,
+};
+pub use error::{ConnectError, RequestError, RpcError};
+pub use fields::Fields;
+pub use footbridge_shared::message::Raw;
+pub use message::{Message, RequestId};
+pub use version::{Lifecycle, Version};
+
+/// JSON-RPC and MCP error codes.
+pub mod codes {
+    /// The text is no JSON.
+    pub const PARSE_ERROR: i64 = -32700;
+    /// The JSON is no request.
+    pub const INVALID_REQUEST: i64 = -32600;
+    /// There is no such method.
+    pub const METHOD_NOT_FOUND: i64 = -32601;
+    /// The parameters do not fit the method.
+    pub const INVALID_PARAMS: i64 = -32602;
+    /// Something broke inside.
+    pub const INTERNAL_ERROR: i64 = -32603;
+}
+
+/// Names of `_meta` entries.
+pub mod meta {
+    /// Where progress of a request is told under.
+    pub const PROGRESS_TOKEN: &str = "progressToken";
+    /// The protocol version of a request without a session.
+    pub const PROTOCOL_VERSION: &str = "io.modelcontextprotocol/protocolVersion";
+    /// Who sends a request without a session.
+    pub const CLIENT_INFO: &str = "io.modelcontextprotocol/clientInfo";
+    /// What the client of a request without a session can do.
+    pub const CLIENT_CAPABILITIES: &str = "io.modelcontextprotocol/clientCapabilities";
+}
