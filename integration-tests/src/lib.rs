@@ -6,6 +6,7 @@ pub mod api;
 pub mod bench;
 pub mod binaries;
 pub mod eventually;
+pub mod fixture;
 pub mod foot;
 pub mod hub;
 pub mod leftovers;
