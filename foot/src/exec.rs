@@ -1,6 +1,6 @@
 //! Running commands: what they inherit, what they may reach, and what becomes of them.
 //!
-//! Each command has a launcher of its own ([`crate::launcher`]), so that nothing of it is left when it ends, when its time
+//! Each command has a launcher of its own ([`footbridge_launcher`]), so that nothing of it is left when it ends, when its time
 //! is up, when its call is cancelled, and when the foot is killed.
 
 mod command_tool;
@@ -8,9 +8,7 @@ mod environment;
 mod input;
 mod job;
 mod jobs;
-mod leftovers;
 mod output;
-mod process;
 mod reach;
 mod report;
 mod settings;
@@ -20,6 +18,8 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
+use footbridge_launcher::Order;
+use footbridge_launcher::sandbox::{self, Grant, Right, SandboxError};
 use footbridge_shared::{ErrorCode, Outcome};
 
 pub(crate) use command_tool::check_all as check_commands;
@@ -27,16 +27,13 @@ pub use command_tool::{Checked, CommandInput, CommandTool, InputType};
 pub(crate) use environment::{Inherited, check as check_environment, word as check_word};
 pub(crate) use input::write_input;
 pub(crate) use jobs::{Input, Jobs};
-pub(crate) use process::Launcher;
 pub use reach::ReachError;
 pub(crate) use report::{Lines, lines, result, state};
 pub use settings::{ExecSettings, KernelSandbox};
 
 use crate::failure::Failure;
-use crate::launcher::Order;
 use crate::permissions::{Command, CommandLine, Permissions};
 use crate::policy::Policy;
-use crate::sandbox::{self, Grant, Right, SandboxError};
 use crate::tools::{CallContext, ToolOutput};
 use jobs::Start;
 

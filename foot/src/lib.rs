@@ -14,18 +14,12 @@ mod failure;
 mod frame;
 mod identity;
 mod journal;
-#[cfg(target_os = "linux")]
-mod launcher;
-#[cfg(not(target_os = "linux"))]
-#[path = "launcher/elsewhere.rs"]
-mod launcher;
 mod offer;
 mod permissions;
 mod policy;
 mod random;
 mod reload;
 mod runner;
-mod sandbox;
 mod session;
 mod tools;
 
@@ -45,7 +39,6 @@ pub use exec::{
     ReachError,
 };
 pub use identity::IdentityError;
-pub use launcher::{COMMAND as JOB_COMMAND, main as job_main};
 pub use policy::{FloorRule, PolicyError};
 pub use runner::Runner;
 
@@ -83,7 +76,7 @@ async fn serve(
     let roots: Vec<_> = permissions.policy().roots().iter().map(|root| root.display().to_string()).collect();
     tracing::info!(name = %config.name, hub = %config.hub, ?roots, share = ?config.share, "foot starts");
     if config.runner == Runner::Real {
-        sandbox::tell_of_file_tools();
+        tools::tell_of_confinement();
     }
     let session = session::Session::new(config.clone(), identity, tools.clone(), clock)?.run(shutdown);
     let follow = async {

@@ -3,10 +3,12 @@
 use std::path::PathBuf;
 use std::sync::Arc;
 
+use footbridge_launcher::Launcher;
+
 use crate::clock::SharedClock;
 use crate::config::{FootConfig, Permitted};
 use crate::error::FootError;
-use crate::exec::{ExecSettings, Executor, Jobs, Launcher};
+use crate::exec::{ExecSettings, Executor, Jobs};
 use crate::permissions::{Asker, Audit, Desk, Judge, Permissions, Programs, ReadRules, Remembered};
 use crate::policy::{Floor, Policy, PolicyError};
 use crate::runner::Runner;

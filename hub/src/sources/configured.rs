@@ -26,7 +26,6 @@ mod cache;
 mod catalog;
 mod checker;
 mod inputs;
-mod names;
 mod pack;
 mod paths;
 mod server_tool;
@@ -37,7 +36,7 @@ mod tests;
 
 pub use catalog::LayerState;
 pub use checker::Checker;
-pub use names::public_names;
+pub use footbridge_shared::names::public_names;
 pub use server_tool::{Pin, ServerTool};
 pub use types::{Built, BuiltTool, Dependencies, Pack, Prepared, Registry, RegistryError, ToolType, ToolTypeInfo};
 

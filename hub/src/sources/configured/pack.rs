@@ -5,9 +5,9 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use async_trait::async_trait;
 use footbridge_shared::id::{EntryName, Subject, ToolName};
+use footbridge_shared::names::public_names;
 
 use super::catalog::{Catalog, head};
-use super::names::public_names;
 use super::server_tool::ServerTool;
 use super::types::Pack;
 use crate::domain::arguments::Arguments;

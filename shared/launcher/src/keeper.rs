@@ -1,14 +1,8 @@
 //! The launcher of a command: this very program, started again for one command.
 //!
 //! It starts the command, confined, waits for its end, and leaves nothing of it behind: neither when the command ends, nor
-//! when the foot asks for it, nor when the foot is killed. All of these it learns from one socket. Whatever the command
+//! when whoever ordered it asks for it, nor when that one is killed. All of these it learns from one socket. Whatever the command
 //! starts stays its descendant: orphans come to the launcher, and it goes when it has none left.
-
-mod order;
-pub(crate) mod processes;
-mod socket;
-mod start;
-mod tree;
 
 use std::ffi::OsStr;
 use std::io;
@@ -20,21 +14,22 @@ use std::time::Duration;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::process::{Pid, PidfdFlags, pidfd_open};
 
-pub use order::COMMAND;
-pub(crate) use order::{Ending, MAX_REPORT_BYTES, NotStarted, Order, Report, Standard, message};
-pub(crate) use socket::hand_over;
-use tree::Tree;
+use crate::order::{COMMAND, Report};
+pub(crate) use crate::socket::hand_over;
+use crate::tree::Tree;
+use crate::{socket, start};
 
 /// How long processes may take to end once they are asked to, before they are killed.
-pub(crate) const TERM_GRACE: Duration = Duration::from_secs(1);
+const TERM_GRACE: Duration = Duration::from_secs(1);
+
 /// Longest time between two looks for orphans that have ended.
 const REAP_INTERVAL: Timespec = Timespec { tv_sec: 1, tv_nsec: 0 };
 
 /// First descriptor behind the standard streams.
 const FIRST_OTHER: i32 = 3;
 
-/// Whether the words behind a program's name make it a launcher.
-pub(crate) fn is_meant(words: &[impl AsRef<OsStr>]) -> bool {
+/// Whether the words behind a program's name make it a launcher: then it calls [`main`], before it does anything else.
+pub fn is_meant(words: &[impl AsRef<OsStr>]) -> bool {
     words.first().is_some_and(|word| word.as_ref() == COMMAND)
 }
 
@@ -42,18 +37,18 @@ pub(crate) fn is_meant(words: &[impl AsRef<OsStr>]) -> bool {
 pub fn main() -> ExitCode {
     match stand_aside().and_then(|()| serve(UnixStream::from(io::stdin().as_fd().try_clone_to_owned()?))) {
         Ok(()) => ExitCode::SUCCESS,
-        // The foot is gone, or is no foot: nobody is left to tell.
+        // Who ordered it is gone, or nobody did: nobody is left to tell.
         Err(_) => ExitCode::FAILURE,
     }
 }
 
-/// Leaves the foot's terminal and process group, and takes in orphans.
+/// Leaves the terminal and the process group of whoever started it, and takes in orphans.
 fn stand_aside() -> io::Result<()> {
-    // Whoever started the foot may have left files open in it, which no path would lead a command to.
+    // Whoever started this program may have left files open in it, which no path would lead a command to.
     close_fds::set_fds_cloexec(FIRST_OTHER, &[]);
     // It leads a session already if whoever started it saw to that.
     let _ = rustix::process::setsid();
-    // A name of its own: `pkill foot` means the foot, and leaves somebody here to clean up after it.
+    // A name of its own: `pkill foot` means a foot, and leaves somebody here to clean up after it.
     let _ = rustix::thread::set_name(c"job-keeper");
     Ok(rustix::process::set_child_subreaper(Some(rustix::process::getpid()))?)
 }

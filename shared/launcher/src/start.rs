@@ -8,27 +8,27 @@ use std::process::Command;
 
 use rustix::process::Pid;
 
-use super::order::{NotStarted, Order, Standard};
+use crate::order::{NotStarted, Order, Standard};
 use crate::sandbox::{self, Bytes};
 
 /// A folder for its owner alone.
 const PRIVATE: u32 = 0o700;
 
 /// Makes the folder for temporary files; it must not be there yet.
-pub(super) fn folder(path: &Path) -> Result<(), NotStarted> {
+pub(crate) fn folder(path: &Path) -> Result<(), NotStarted> {
     let made = std::fs::DirBuilder::new().mode(PRIVATE).create(path);
     made.map_err(|error| NotStarted::Broken(format!("no folder for temporary files: {error}")))
 }
 
 /// Removes it with all that is in it. Links in it are removed and not followed.
-pub(super) fn remove(path: &Path) {
+pub(crate) fn remove(path: &Path) {
     // A command can take away the right to do so; what is left lies where temporary files are cleaned up.
     let _ = std::fs::remove_dir_all(path);
 }
 
 /// Starts the command from a thread that confines itself: the command inherits that, and this process stays free to look
 /// after it.
-pub(super) fn command(order: Order, standard: Standard) -> Result<Pid, NotStarted> {
+pub(crate) fn command(order: Order, standard: Standard) -> Result<Pid, NotStarted> {
     let thread = std::thread::Builder::new().spawn(move || confined(order, standard));
     let thread = thread.map_err(|error| NotStarted::Broken(error.to_string()))?;
     thread.join().unwrap_or_else(|_| Err(NotStarted::Broken("the launcher broke".to_owned())))

@@ -1,6 +1,6 @@
-//! What a foot and a launcher say to each other: one order, with the standard streams of the command; then reports.
+//! What a program and its launcher say to each other: one order, with the standard streams of the command; then reports.
 //!
-//! Each message is JSON behind its length, four bytes with the highest first. The end of the foot's side of the socket
+//! Each message is JSON behind its length, four bytes with the highest first. The end of the program's side of the socket
 //! means: stop.
 
 use std::io;
@@ -17,19 +17,19 @@ pub(crate) const MAX_REPORT_BYTES: u32 = 64 * 1024;
 
 /// What to run. Paths are absolute.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) struct Order {
+pub struct Order {
     /// The file that is executed.
-    pub(crate) program: Bytes,
+    pub program: Bytes,
     /// Its arguments, its name first.
-    pub(crate) argv: Vec<Bytes>,
+    pub argv: Vec<Bytes>,
     /// Its whole environment.
-    pub(crate) environment: Vec<(Bytes, Bytes)>,
+    pub environment: Vec<(Bytes, Bytes)>,
     /// Where it starts.
-    pub(crate) cwd: Bytes,
+    pub cwd: Bytes,
     /// A folder that is made for it alone and removed at its end.
-    pub(crate) temporary: Bytes,
-    /// What it may reach; `None` if the owner wants it unconfined.
-    pub(crate) grants: Option<Vec<Grant>>,
+    pub temporary: Bytes,
+    /// What it may reach; `None`: whatever its user may.
+    pub grants: Option<Vec<Grant>>,
 }
 
 /// The command's ends of its three pipes.
@@ -45,7 +45,7 @@ pub(crate) struct Standard {
 
 /// How a process ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) enum Ending {
+pub enum Ending {
     /// By itself, with this code.
     Code(i32),
     /// By a signal of this number.
@@ -54,7 +54,7 @@ pub(crate) enum Ending {
 
 /// Why a command was not started.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) enum NotStarted {
+pub enum NotStarted {
     /// It could not be confined.
     Unconfined(String),
     /// There is no such program, or what it is to be interpreted by is missing.
@@ -69,7 +69,7 @@ pub(crate) enum NotStarted {
 
 /// What a launcher says.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) enum Report {
+pub enum Report {
     /// The command runs.
     Started,
     /// It does not, and never will.

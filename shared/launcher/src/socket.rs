@@ -1,4 +1,4 @@
-//! The socket between a foot and a launcher: what goes through it, and the streams that go with it.
+//! The socket between a program and its launcher: what goes through it, and the streams that go with it.
 
 use std::io::{self, IoSlice, IoSliceMut, Read as _, Write as _};
 use std::mem::MaybeUninit;
@@ -10,7 +10,7 @@ use rustix::net::{
     recvmsg, sendmsg,
 };
 
-use super::order::{Order, Report, Standard, message};
+use crate::order::{Order, Report, Standard, message};
 
 /// Largest order, in bytes. The arguments of a call, and an environment, are far below.
 const MAX_ORDER_BYTES: u32 = 64 * 1024 * 1024;
@@ -30,7 +30,7 @@ pub(crate) fn hand_over(socket: &UnixStream, standard: &Standard) -> io::Result<
 }
 
 /// Takes the streams and the order out of it.
-pub(super) fn receive(mut socket: &UnixStream) -> io::Result<(Order, Standard)> {
+pub(crate) fn receive(mut socket: &UnixStream) -> io::Result<(Order, Standard)> {
     let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(STREAMS))];
     let mut buffer = RecvAncillaryBuffer::new(&mut space);
     recvmsg(socket, &mut [IoSliceMut::new(&mut [0])], &mut buffer, RecvFlags::CMSG_CLOEXEC)?;
@@ -51,8 +51,8 @@ pub(super) fn receive(mut socket: &UnixStream) -> io::Result<(Order, Standard)> 
     Ok((serde_json::from_slice(&json)?, Standard { input, output, error }))
 }
 
-/// Says something to the foot.
-pub(super) fn report(mut socket: &UnixStream, report: &Report) -> io::Result<()> {
+/// Says something to whoever ordered it.
+pub(crate) fn report(mut socket: &UnixStream, report: &Report) -> io::Result<()> {
     socket.write_all(&message(report)?)
 }
 

@@ -1,15 +1,17 @@
 //! The end of commands whose launcher was killed, so that nobody looked after them.
 
 use std::fs;
+use std::path::Path;
 use std::time::Duration;
 
 use rustix::process::Signal;
 
-use crate::launcher::processes::{self, Process};
+use crate::processes::{self, Process};
 
-/// The variable by which a process can be told to belong to a job. A process may hide it; what is confined cannot kill its
+/// The variable of the environment by which a process can be told to belong to a job: whoever orders it puts it there, with
+/// a value that is nobody else's. A process may hide it; what is confined cannot kill its
 /// launcher in the first place, where the kernel is new enough.
-pub(super) const MARK: &str = "FOOTBRIDGE_JOB";
+pub const MARK: &str = "FOOTBRIDGE_JOB";
 /// Looks for processes of a job, at most.
 const MAX_ROUNDS: u32 = 100;
 /// Looks without a find after which nothing is left: what is just being started is seen by a second one.
@@ -17,8 +19,15 @@ const QUIET_ROUNDS: u32 = 2;
 /// Pause between two looks.
 const PAUSE: Duration = Duration::from_millis(5);
 
-/// Kills all processes that carry the mark of a job. Blocks.
-pub(super) fn end(job: &str) {
+/// Does what the launcher of a job would have done, had it not been killed: kills all processes that carry its mark, and
+/// removes its folder for temporary files. Blocks.
+pub fn end(job: &str, temporary: &Path) {
+    kill(job);
+    // Gone already is what is wanted.
+    let _ = fs::remove_dir_all(temporary);
+}
+
+fn kill(job: &str) {
     let mark = format!("{MARK}={job}");
     let mut quiet = 0;
     for _ in 0..MAX_ROUNDS {

@@ -1,13 +1,12 @@
 //! A command with all that it started, and the end of it.
 
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use rustix::io::Errno;
 use rustix::process::{Pid, Signal, WaitOptions, WaitStatus, kill_process, wait};
 
-use super::order::Ending;
-use super::processes;
-use crate::clock::{Clock as _, SystemClock};
+use crate::order::Ending;
+use crate::processes;
 
 /// Time between two looks whether processes that were asked to end have done so.
 const LOOK_INTERVAL: Duration = Duration::from_millis(5);
@@ -18,24 +17,24 @@ const MAX_PAUSE: Duration = Duration::from_millis(100);
 
 /// What a launcher has to bring to an end: every child of this process, whoever made it.
 #[derive(Debug)]
-pub(super) struct Tree {
+pub(crate) struct Tree {
     main: Pid,
     ending: Option<Ending>,
 }
 
 impl Tree {
     /// The tree of a command that was started.
-    pub(super) fn of(main: Pid) -> Self {
+    pub(crate) fn of(main: Pid) -> Self {
         Self { main, ending: None }
     }
 
     /// How the command itself ended, if it did.
-    pub(super) fn ending(&self) -> Option<Ending> {
+    pub(crate) fn ending(&self) -> Option<Ending> {
         self.ending
     }
 
     /// Takes note of what has ended. Answers whether anything is left.
-    pub(super) fn reap(&mut self) -> bool {
+    pub(crate) fn reap(&mut self) -> bool {
         loop {
             match wait(WaitOptions::NOHANG) {
                 Ok(Some((pid, status))) if pid == self.main => self.ending = ending(status).or(self.ending),
@@ -48,17 +47,17 @@ impl Tree {
     }
 
     /// Asks everything to end, and after a while ends it. Returns when nothing is left.
-    pub(super) fn end(&mut self, grace: Duration) {
+    pub(crate) fn end(&mut self, grace: Duration) {
         if !self.reap() {
             return;
         }
-        let until = SystemClock.boot() + grace;
+        let until = Instant::now() + grace;
         for process in descendants() {
             process.signal(Signal::TERM);
             // What was stopped must run to hear of it.
             process.signal(Signal::CONT);
         }
-        while self.reap() && SystemClock.boot() < until {
+        while self.reap() && Instant::now() < until {
             std::thread::sleep(LOOK_INTERVAL);
         }
         self.kill();

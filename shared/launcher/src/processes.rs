@@ -60,7 +60,7 @@ pub(crate) fn descendants(of: Pid) -> Vec<Process> {
 }
 
 /// The children of this process, those among them that ended and were not waited for.
-pub(super) fn own_children() -> Vec<Pid> {
+pub(crate) fn own_children() -> Vec<Pid> {
     let tasks = fs::read_dir("/proc/self/task").into_iter().flatten().flatten();
     let lists = tasks.map(|task| fs::read_to_string(task.path().join("children")));
     match lists.collect::<Result<Vec<_>, _>>() {

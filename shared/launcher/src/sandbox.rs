@@ -1,4 +1,4 @@
-//! What the kernel lets file tools and commands reach: a mistake in the rules of this foot is still caught there.
+//! What the kernel lets threads and programs reach: a mistake in the rules above it is still caught there.
 //!
 //! A thread restricts itself, for good, and everything it starts inherits that. Only what is granted can be opened; a path
 //! is judged by where it leads, so links lead nowhere new. What a path is called, and whether it is there, stays visible.
@@ -16,11 +16,11 @@ mod tests;
 
 use std::path::PathBuf;
 
-pub(crate) use grant::{Bytes, Grant, Right};
+pub use grant::{Bytes, Grant, Right};
 
 /// Why a thread could not be restricted. Nothing may run on it then.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub(crate) enum SandboxError {
+pub enum SandboxError {
     /// The kernel has no such means, or too little of them.
     #[error("this system cannot confine them: it takes Linux 6.2 or newer with Landlock enabled")]
     Unsupported,
@@ -31,11 +31,11 @@ pub(crate) enum SandboxError {
 
 /// What holds on a restricted thread beside the files, which always hold.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Confined {
+pub struct Confined {
     /// Abstract sockets and processes outside of the sandbox are out of reach (Linux 6.12). Commands alone ask for it.
-    pub(crate) scoped: bool,
+    pub scoped: bool,
     /// So are sockets that lie in the file system.
-    pub(crate) sockets: bool,
+    pub sockets: bool,
 }
 
 /// Restricts the calling thread, for good, to what lies below the roots: to read it, and with `write` to change it. For
@@ -43,7 +43,7 @@ pub(crate) struct Confined {
 ///
 /// # Errors
 /// [`SandboxError`]; the thread must then not be used.
-pub(crate) fn restrict_this_thread(roots: &[PathBuf], write: bool) -> Result<Confined, SandboxError> {
+pub fn restrict_this_thread(roots: &[PathBuf], write: bool) -> Result<Confined, SandboxError> {
     let right = if write { Right::Change } else { Right::Read };
     let grants: Vec<Grant> = roots.iter().map(|root| Grant::new(root.clone(), right)).collect();
     apply(&grants, false)
@@ -54,7 +54,7 @@ pub(crate) fn restrict_this_thread(roots: &[PathBuf], write: bool) -> Result<Con
 ///
 /// # Errors
 /// As [`restrict_this_thread`].
-pub(crate) fn restrict_for_command(grants: &[Grant]) -> Result<Confined, SandboxError> {
+pub fn restrict_for_command(grants: &[Grant]) -> Result<Confined, SandboxError> {
     apply(grants, true)
 }
 
@@ -62,21 +62,8 @@ pub(crate) fn restrict_for_command(grants: &[Grant]) -> Result<Confined, Sandbox
 ///
 /// # Errors
 /// As [`restrict_this_thread`].
-pub(crate) fn probe() -> Result<Confined, SandboxError> {
+pub fn probe() -> Result<Confined, SandboxError> {
     on_a_thread(|| restrict_for_command(&[]))
-}
-
-/// Says at the start where the kernel does not hold file tools to the roots, and not only when the first of them works.
-pub(crate) fn tell_of_file_tools() {
-    match on_a_thread(|| restrict_this_thread(&[], false)) {
-        Ok(_) => {}
-        Err(unsupported @ SandboxError::Unsupported) => {
-            tracing::warn!("file tools are held by the rules of this foot alone: {unsupported}");
-        }
-        Err(refused @ SandboxError::Refused(_)) => {
-            tracing::error!("file tools do nothing, as they cannot be held to the roots: {refused}");
-        }
-    }
 }
 
 fn on_a_thread(restrict: fn() -> Result<Confined, SandboxError>) -> Result<Confined, SandboxError> {

@@ -5,7 +5,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use footbridge_shared::id::{EntryName, MAX_NAME_BYTES, PACK_SEPARATOR, ToolName};
+use crate::id::{EntryName, MAX_NAME_BYTES, PACK_SEPARATOR, ToolName};
 
 /// Longest part of a pack's name that stands in its tools' names whole; a longer one is cut and gets a hash.
 const MAX_PREFIX: usize = 40;

@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 
 /// What may be done with a file, or with all that lies below a folder.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) enum Right {
+pub enum Right {
     /// Names of a folder are listed; its files stay closed.
     List,
     /// Read.
@@ -25,7 +25,7 @@ pub(crate) enum Right {
 
 /// One grant. A path where nothing is grants nothing.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) struct Grant {
+pub struct Grant {
     /// Bytes: a path need not be text.
     path: Vec<u8>,
     right: Right,
@@ -33,24 +33,24 @@ pub(crate) struct Grant {
 
 impl Grant {
     /// Grants a right to a file, or to a folder and all below it.
-    pub(crate) fn new(path: impl Into<PathBuf>, right: Right) -> Self {
+    pub fn new(path: impl Into<PathBuf>, right: Right) -> Self {
         Self { path: path.into().into_os_string().into_vec(), right }
     }
 
     /// Where.
-    pub(crate) fn path(&self) -> &Path {
+    pub fn path(&self) -> &Path {
         Path::new(std::ffi::OsStr::from_bytes(&self.path))
     }
 
     /// What.
-    pub(crate) fn right(&self) -> Right {
+    pub fn right(&self) -> Right {
         self.right
     }
 }
 
 /// A path or a word that goes to another process: bytes, as they need not be text.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) struct Bytes(Vec<u8>);
+pub struct Bytes(Vec<u8>);
 
 impl<T: Into<OsString>> From<T> for Bytes {
     fn from(text: T) -> Self {
@@ -60,12 +60,12 @@ impl<T: Into<OsString>> From<T> for Bytes {
 
 impl Bytes {
     /// As a path.
-    pub(crate) fn to_path(&self) -> PathBuf {
+    pub fn to_path(&self) -> PathBuf {
         self.clone().into_os().into()
     }
 
     /// As the system has it.
-    pub(crate) fn into_os(self) -> OsString {
+    pub fn into_os(self) -> OsString {
         OsString::from_vec(self.0)
     }
 }
