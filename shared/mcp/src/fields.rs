@@ -163,6 +163,25 @@ pub(crate) fn read_field<T: DeserializeOwned>(object: &RawValue, name: &str) -> 
     serde_json::from_str(found.get()).ok()
 }
 
+/// The fields of an object, in its text, doubles included. `None`: it is no object.
+pub(crate) fn borrowed(object: &RawValue) -> Option<Vec<(Cow<'_, str>, &RawValue)>> {
+    struct All;
+    impl<'de> Visitor<'de> for All {
+        type Value = Vec<(Cow<'de, str>, &'de RawValue)>;
+        fn expecting(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+            f.write_str("an object")
+        }
+        fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Self::Value, A::Error> {
+            let mut fields = Vec::new();
+            while let Some((Name(name), value)) = map.next_entry()? {
+                fields.push((name, value));
+            }
+            Ok(fields)
+        }
+    }
+    serde_json::Deserializer::from_str(object.get()).deserialize_map(All).ok()
+}
+
 /// The name of a field: borrowed unless something is escaped in it.
 #[derive(serde::Deserialize)]
 pub(crate) struct Name<'a>(#[serde(borrow)] pub(crate) Cow<'a, str>);

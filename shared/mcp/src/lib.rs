@@ -10,6 +10,7 @@ mod fields;
 pub mod headers;
 mod message;
 pub mod sse;
+mod streams;
 mod version;
 
 pub use client::{
