@@ -5,6 +5,7 @@
 pub mod api;
 pub mod bench;
 pub mod binaries;
+pub mod conformance;
 pub mod eventually;
 pub mod fixture;
 pub mod foot;

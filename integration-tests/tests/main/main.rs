@@ -6,6 +6,7 @@ mod bench;
 mod calls;
 mod cascade;
 mod config_paths;
+mod conformance;
 mod crash;
 mod discovery;
 mod documents;
