@@ -22,6 +22,15 @@ pub fn foot() -> Result<PathBuf> {
     binary("foot")
 }
 
+/// The scripted MCP server. Cargo builds it with the tests.
+///
+/// # Errors
+/// When it is not there.
+pub fn fake_mcp() -> Result<PathBuf> {
+    let path = target()?.join("fake-mcp");
+    if path.is_file() { Ok(path) } else { Err(format!("{} is not there", path.display()).into()) }
+}
+
 /// The profile's folder: the test binary lies in its `deps`.
 fn target() -> Result<PathBuf> {
     let own = std::env::current_exe()?;

@@ -5,7 +5,9 @@
 pub mod api;
 pub mod bench;
 pub mod binaries;
+pub mod clients;
 pub mod eventually;
+pub mod fake_mcp;
 pub mod foot;
 pub mod hub;
 pub mod leftovers;

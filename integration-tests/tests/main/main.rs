@@ -17,6 +17,7 @@ mod isolation;
 mod keyed;
 mod load;
 mod long_calls;
+mod mcp_fake;
 mod ownership;
 mod parts;
 mod permissions;
