@@ -8,6 +8,7 @@ pub mod binaries;
 pub mod clients;
 pub mod eventually;
 pub mod fake_mcp;
+pub mod fixture;
 pub mod foot;
 pub mod hub;
 pub mod leftovers;
