@@ -103,6 +103,17 @@ fn value(key: Key, entry: &Entry, file: &Path) -> Result<OsString, Problem> {
             Ok(folder.join(text).into())
         }
         (Kind::Number, Value::Number(_, written)) => Ok(written.as_ref().into()),
+        (Kind::List, Value::List(items)) => {
+            let mut texts = Vec::new();
+            for item in items {
+                match &item.value {
+                    Value::Text(text) if !text.contains(',') => texts.push(text.as_str()),
+                    _ => return Err(wrong(item, "a text without commas")),
+                }
+            }
+            Ok(texts.join(",").into())
+        }
+        (Kind::List, _) => Err(wrong(&entry.node, "a list of texts")),
         (Kind::Text | Kind::Path, _) => Err(wrong(&entry.node, "a text").hint("write it in quotes")),
         (Kind::Number, _) => Err(wrong(&entry.node, "a number")),
     }

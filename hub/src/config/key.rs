@@ -13,6 +13,12 @@ pub enum Key {
     Data,
     /// `documents`
     Documents,
+    /// `publicUrl`
+    PublicUrl,
+    /// `allowedHosts`
+    AllowedHosts,
+    /// `allowedOrigins`
+    AllowedOrigins,
     /// `node`
     Node,
     /// `log`
@@ -38,6 +44,8 @@ pub(super) enum Kind {
     /// A text; what is relative starts from the folder of the file, or from where the hub was started.
     Path,
     Number,
+    /// Texts without commas; elsewhere they stand in one text, with commas between them.
+    List,
 }
 
 /// Names and default of one setting.
@@ -53,10 +61,13 @@ pub(super) struct Spec {
 
 impl Key {
     /// All settings, in the order they are shown.
-    pub const ALL: [Self; 11] = [
+    pub const ALL: [Self; 14] = [
         Self::Listen,
         Self::Data,
         Self::Documents,
+        Self::PublicUrl,
+        Self::AllowedHosts,
+        Self::AllowedOrigins,
         Self::Node,
         Self::Log,
         Self::ScriptWorkers,
@@ -72,6 +83,9 @@ impl Key {
             Self::Listen => ("listen", "FOOTBRIDGE_LISTEN", Some("--listen"), Kind::Text),
             Self::Data => ("data", "FOOTBRIDGE_DATA", Some("--data"), Kind::Path),
             Self::Documents => ("documents", "FOOTBRIDGE_DOCUMENTS", Some("--documents"), Kind::Path),
+            Self::PublicUrl => ("publicUrl", "FOOTBRIDGE_PUBLIC_URL", None, Kind::Text),
+            Self::AllowedHosts => ("allowedHosts", "FOOTBRIDGE_ALLOWED_HOSTS", None, Kind::List),
+            Self::AllowedOrigins => ("allowedOrigins", "FOOTBRIDGE_ALLOWED_ORIGINS", None, Kind::List),
             Self::Node => ("node", "FOOTBRIDGE_NODE", None, Kind::Text),
             Self::Log => ("log", "FOOTBRIDGE_LOG", Some("--log"), Kind::Text),
             Self::ScriptWorkers => {
@@ -98,7 +112,13 @@ impl Key {
             Self::ScriptIdleMs => "60000".to_owned(),
             Self::FeetHeartbeatMs => HEARTBEAT_INTERVAL.as_millis().to_string(),
             Self::FeetResumeGraceMs => RESUME_GRACE.as_millis().to_string(),
-            Self::Data | Self::Documents | Self::Log | Self::ScriptPerTenant => return None,
+            Self::Data
+            | Self::Documents
+            | Self::PublicUrl
+            | Self::AllowedHosts
+            | Self::AllowedOrigins
+            | Self::Log
+            | Self::ScriptPerTenant => return None,
         })
     }
 
