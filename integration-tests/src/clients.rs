@@ -4,3 +4,4 @@ pub mod exchange;
 pub mod judge;
 pub mod raw;
 mod sse;
+pub mod stage;

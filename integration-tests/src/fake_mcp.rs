@@ -38,9 +38,10 @@ impl FakeMcp {
     /// When the folder cannot be written.
     pub fn new(script: &Script) -> Result<Self> {
         let folder = tempfile::tempdir()?;
-        std::fs::write(folder.path().join("script.json"), serde_json::to_string(script)?)?;
         std::fs::write(folder.path().join("log"), "")?;
-        Ok(Self { folder, process: None, url: None, seen: AtomicUsize::default() })
+        let fake = Self { folder, process: None, url: None, seen: AtomicUsize::default() };
+        fake.rewrite(script)?;
+        Ok(fake)
     }
 
     /// Starts it as an HTTP server.
@@ -64,6 +65,22 @@ impl FakeMcp {
         self.url = line.rsplit(' ').next().map(str::to_owned);
         self.process = Some(process);
         Ok(())
+    }
+
+    /// Where the HTTP server listens.
+    ///
+    /// # Errors
+    /// When it was not started so.
+    pub fn address(&self) -> Result<String> {
+        Ok(self.url()?.trim_start_matches("http://").trim_end_matches("/mcp").to_owned())
+    }
+
+    /// Another script, for the next process.
+    ///
+    /// # Errors
+    /// When the folder cannot be written.
+    pub fn rewrite(&self, script: &Script) -> Result<()> {
+        Ok(std::fs::write(self.folder.path().join("script.json"), serde_json::to_string(script)?)?)
     }
 
     /// Ends the HTTP server.

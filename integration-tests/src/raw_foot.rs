@@ -175,6 +175,25 @@ impl RawFoot {
         }
     }
 
+    /// Sends a heartbeat, waits for its answer, and shows what came before that.
+    ///
+    /// # Errors
+    /// When it is not answered.
+    pub async fn heartbeat(&mut self) -> Result<Vec<Value>> {
+        self.send(&json!({"type": "ping", "sentMs": 1})).await?;
+        let mut between = Vec::new();
+        loop {
+            let frame = tokio::time::timeout(FRAME_PATIENCE, self.socket.next()).await?;
+            let Message::Text(text) = frame.ok_or("the socket ended")?? else { continue };
+            let json: Value = serde_json::from_str(&text)?;
+            match json["type"].as_str() {
+                Some("pong") => return Ok(between),
+                Some("ping") => self.send(&json!({"type": "pong", "echoMs": json["sentMs"], "sentMs": 0})).await?,
+                _ => between.push(json),
+            }
+        }
+    }
+
     /// The next frame of a type; others in between are passed over.
     ///
     /// # Errors

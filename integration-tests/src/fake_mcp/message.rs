@@ -42,6 +42,11 @@ impl Message {
         self.id.as_ref().map_or("", |id| id.get())
     }
 
+    /// What it carries, to be shown.
+    pub fn to_string_lossy(&self) -> String {
+        serde_json::to_string(self).unwrap_or_default()
+    }
+
     /// The parameters as a value; `null` without any.
     pub fn params_value(&self) -> serde_json::Value {
         self.params.as_ref().and_then(|raw| serde_json::from_str(raw.get()).ok()).unwrap_or_default()
