@@ -9,8 +9,12 @@ mod declined;
 mod error;
 mod fields;
 pub mod headers;
+mod legacy;
+mod list;
+mod listen;
 mod message;
 pub mod sse;
+mod streamable;
 mod streams;
 mod version;
 
@@ -22,7 +26,10 @@ pub use declined::declined;
 pub use error::{ConnectError, RequestError, RpcError};
 pub use fields::Fields;
 pub use footbridge_shared::message::Raw;
+pub use list::{ListLimits, Listed, list_all};
+pub use listen::Subscriptions;
 pub use message::{Message, RequestId};
+pub use streamable::{HttpClientOptions, http_client};
 pub use version::{Lifecycle, Version};
 
 /// JSON-RPC and MCP error codes.
