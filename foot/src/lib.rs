@@ -14,12 +14,14 @@ mod failure;
 mod frame;
 mod identity;
 mod journal;
+mod line;
 mod offer;
 mod permissions;
 mod policy;
 mod random;
 mod reload;
 mod runner;
+mod servers;
 mod session;
 mod tools;
 

@@ -82,7 +82,8 @@ pub(crate) fn judge(roots: &[PathBuf], floor: Floor, permitted: &Permitted) -> R
     let rules = permitted.rules.clone();
     let policy = Policy::new(roots, floor)?.with_rules(Arc::new(ReadRules::new(rules.clone())));
     let programs = Programs::new(permitted.search_path.clone(), policy.roots());
-    Ok(Judge { policy: Arc::new(policy), defaults: permitted.defaults, rules, programs })
+    let (defaults, ask_client) = (permitted.defaults, permitted.ask_client);
+    Ok(Judge { policy: Arc::new(policy), defaults, rules, programs, ask_client })
 }
 
 /// Says what had to be left out.

@@ -11,6 +11,8 @@ use crate::id::{EntryName, MAX_NAME_BYTES, PACK_SEPARATOR, ToolName};
 const MAX_PREFIX: usize = 40;
 /// Hex digits of a hash suffix: enough that two names of one pack hardly ever share it.
 const HASH_DIGITS: usize = 8;
+/// Before the name of a pack that would begin with a digit.
+const OTHER_NAME: &str = "mcp_";
 /// Hex digits of a whole hash.
 const ALL_DIGITS: usize = 64;
 
@@ -49,6 +51,19 @@ pub fn public_names<'a>(pack: &EntryName, originals: impl IntoIterator<Item = &'
         .into_iter()
         .filter_map(|(original, local)| Some((original, ToolName::parse(&format!("{prefix}{local}")).ok()?)))
         .collect()
+}
+
+/// The name of a pack that is called something else where it comes from: `@scope/server-git` becomes `scope_server_git`.
+/// A name that is one already stays as it is. `None`: there is no letter or digit in it.
+pub fn pack_name(original: &str) -> Option<EntryName> {
+    if let Ok(name) = EntryName::parse(original) {
+        return Some(name);
+    }
+    let form = form(original);
+    let words: Vec<&str> = form.split('_').filter(|word| !word.is_empty()).collect();
+    let joined = words.join("_");
+    let name = if joined.starts_with(|c: char| c.is_ascii_digit()) { format!("{OTHER_NAME}{joined}") } else { joined };
+    EntryName::parse(&shortened(&name, MAX_NAME_BYTES, original)).ok()
 }
 
 /// Lower case with `_` between words: `listPets`, `list.pets` and `list pets` all become `list_pets`. A name that holds
@@ -140,6 +155,24 @@ mod tests {
             names("api", &["listPets", "getHTTPResponse", "GET /pets/{id}", "v2Users"]),
             ["api__list_pets", "api__get_http_response", "api__get_pets_id", "api__v2_users"]
         );
+    }
+
+    #[test]
+    fn a_pack_that_is_called_something_else_gets_a_legal_name() {
+        let name = |original: &str| pack_name(original).map(|name| name.to_string());
+        for (original, expected) in [
+            ("github", "github"),
+            ("@scope/server-git", "scope_server_git"),
+            ("My Server", "my_server"),
+            ("a__b", "a_b"),
+            ("1password", "mcp_1password"),
+            ("_x_", "x"),
+        ] {
+            assert_eq!(name(original).as_deref(), Some(expected), "{original}");
+        }
+        assert_eq!(name("漢字"), None);
+        let (a, b) = (name(&"a".repeat(80)).unwrap(), name(&"a".repeat(81)).unwrap());
+        assert!(a.len() <= MAX_NAME_BYTES && a != b);
     }
 
     #[test]

@@ -18,6 +18,7 @@ mod isolation;
 mod keyed;
 mod load;
 mod long_calls;
+mod mcp_fake;
 mod ownership;
 mod parts;
 mod permissions;
