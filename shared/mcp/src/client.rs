@@ -193,8 +193,8 @@ impl Connection {
     /// # Errors
     /// [`ConnectError`].
     pub async fn over_http(target: HttpTarget, open: Open) -> Result<Self, ConnectError> {
-        let _ = (target, open);
-        Err(ConnectError::Transport("http".to_owned()))
+        let channel = crate::streamable::Http::new(target, &open);
+        Ok(Self { inner: opened::open(channel, open).await? })
     }
 
     /// Connects over HTTP with server-sent events, as servers of 2024-11-05 want it.

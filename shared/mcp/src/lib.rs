@@ -11,6 +11,7 @@ mod fields;
 pub mod headers;
 mod message;
 pub mod sse;
+mod streamable;
 mod streams;
 mod version;
 
@@ -23,6 +24,7 @@ pub use error::{ConnectError, RequestError, RpcError};
 pub use fields::Fields;
 pub use footbridge_shared::message::Raw;
 pub use message::{Message, RequestId};
+pub use streamable::{HttpClientOptions, http_client};
 pub use version::{Lifecycle, Version};
 
 /// JSON-RPC and MCP error codes.

@@ -15,7 +15,7 @@ use tokio::sync::oneshot;
 use tokio_util::sync::CancellationToken;
 
 use crate::client::opened::{Channel, Failed};
-use crate::client::router::{Call, Replies, Router};
+use crate::client::router::{Call, Origin, Replies, Router};
 use crate::client::voice::Voice;
 use crate::client::{Open, RequestOptions};
 use crate::error::RequestError;
@@ -82,13 +82,16 @@ async fn read(
     replies: &Arc<dyn Replies>,
     noise: &(dyn Fn(&str) + Send + Sync),
 ) {
+    let origin = Origin { tag: None, until: router.closed().clone() };
     let mut lines = Lines::new(reader, MAX_MESSAGE_BYTES);
     while let Some(line) = lines.next().await {
         match line {
             Line::Text(bytes) => {
                 let messages = std::str::from_utf8(bytes).ok().and_then(|text| Message::parse_all(text).ok());
                 match messages {
-                    Some(messages) => messages.into_iter().for_each(|message| router.take(message, None, replies)),
+                    Some(messages) => {
+                        messages.into_iter().for_each(|message| router.take(message, &origin, || Arc::clone(replies)))
+                    }
                     None => noise(&readable(bytes)),
                 }
             }

@@ -26,6 +26,14 @@ pub(crate) trait Replies: Send + Sync {
     fn reply(&self, message: Message) -> BoxFuture<'static, ()>;
 }
 
+/// Where a message came from.
+pub(crate) struct Origin {
+    /// The request on whose stream it came.
+    pub(crate) tag: Option<Tag>,
+    /// Fired, what is asked there is withdrawn.
+    pub(crate) until: CancellationToken,
+}
+
 /// What a request waits for.
 pub(crate) struct Call {
     /// Its answer; `None` where that comes another way.
@@ -112,12 +120,17 @@ impl Router {
         self.questions.lock().clear();
     }
 
-    /// Takes in one message. `tag` names the request whose stream it came on, `replies` takes the answer if it asks.
-    pub(crate) fn take(self: &Arc<Self>, message: Message, tag: Option<Tag>, replies: &Arc<dyn Replies>) {
+    /// Takes in one message. `replies` takes the answer if it asks.
+    pub(crate) fn take(
+        self: &Arc<Self>,
+        message: Message,
+        origin: &Origin,
+        replies: impl FnOnce() -> Arc<dyn Replies>,
+    ) {
         match message {
             Message::Response { id, outcome } => self.take_answer(id.as_ref(), outcome),
-            Message::Notification { method, params } => self.take_notification(tag, &method, params),
-            Message::Request { id, method, params } => self.take_question(tag, id, method, params, Arc::clone(replies)),
+            Message::Notification { method, params } => self.take_notification(origin.tag, &method, params),
+            Message::Request { id, method, params } => self.take_question(origin, id, method, params, replies()),
         }
     }
 
@@ -184,7 +197,7 @@ impl Router {
 
     fn take_question(
         self: &Arc<Self>,
-        tag: Option<Tag>,
+        origin: &Origin,
         id: RequestId,
         method: String,
         params: Option<Raw>,
@@ -199,7 +212,8 @@ impl Router {
             return self
                 .spawn(async move { replies.reply(Message::Response { id: Some(id), outcome: Err(busy) }).await });
         };
-        let withdrawn = self.closed.child_token();
+        let withdrawn = origin.until.child_token();
+        let tag = origin.tag;
         self.questions.lock().insert(id.clone(), withdrawn.clone());
         let router = Arc::clone(self);
         self.spawn(async move {
