@@ -20,6 +20,7 @@ use crate::dispatch::{Dispatcher, DispatcherParts, Sources};
 use crate::documents::{Bundled, DocumentChange, DocumentParts, Documents, FolderError};
 use crate::domain::changes::SurfaceChanges;
 use crate::domain::failure::Failure;
+use crate::domain::mcp::McpServers;
 use crate::domain::principal::Reach;
 use crate::domain::scope::Scope;
 use crate::lifecycle::Lifecycle;
@@ -33,6 +34,8 @@ use crate::store::journal::StoredJournal;
 use crate::store::lock::{DataLock, LockError};
 use crate::store::sqlite::{OpenError, SqliteStore};
 use crate::store::{Store, StoreError};
+use crate::web::host::HostRules;
+use crate::web::mcp::Mcp;
 use crate::web::{AppState, server};
 
 /// Why a hub did not start. Safe to show to its operator.
@@ -138,6 +141,9 @@ impl Hub {
         tenants.set_folder_scopes(documents.folder_scopes());
         lifecycle.spawn("folder scopes", follow_folder(changes, documents.clone(), tenants.clone(), lifecycle.clone()));
 
+        let surface = SurfaceChanges::default();
+        lifecycle.spawn("surface", follow_documents(documents.subscribe(), surface.clone(), lifecycle.clone()));
+
         let reader = Arc::new(documents.clone());
         let scripts =
             Arc::new(Pool::start(&pool_config(&config)?, reader.clone(), &lifecycle).await.map_err(AppError::Scripts)?);
@@ -160,8 +166,7 @@ impl Hub {
             feet: Arc::new(feet.clone()),
             scripts: scripts.clone(),
         })?;
-        let surface = SurfaceChanges::default();
-        let servers = McpServersOfHub::new(child_settings(&config), clock.clone(), surface, &lifecycle);
+        let servers = McpServersOfHub::new(child_settings(&config), clock.clone(), surface.clone(), &lifecycle);
         let dependencies =
             Dependencies { documents: reader, scripts: scripts.clone(), feet: Arc::new(feet.clone()), servers };
         let configured = ConfiguredSource::new(documents.clone(), checker, dependencies, &lifecycle);
@@ -176,7 +181,12 @@ impl Hub {
             feet: Arc::new(feet.clone()),
             lifecycle: lifecycle.clone(),
         });
+        let mcp_servers: Vec<Arc<dyn McpServers>> = vec![Arc::new(configured.clone())];
+        let hosts =
+            HostRules::new(address, config.public_url.as_deref(), &config.allowed_hosts, &config.allowed_origins);
         let state = AppState {
+            mcp: Mcp::new(mcp_servers, surface, &lifecycle),
+            hosts,
             dispatcher,
             documents,
             configured: configured.clone(),
@@ -279,6 +289,23 @@ async fn follow_folder(
                 Ok(_) | Err(RecvError::Lagged(_)) => {
                     tenants.set_folder_scopes(documents.folder_scopes());
                 }
+                Err(RecvError::Closed) => return,
+            },
+        }
+    }
+}
+
+/// Documents say what tools there are.
+async fn follow_documents(
+    mut changes: broadcast::Receiver<DocumentChange>,
+    surface: SurfaceChanges,
+    lifecycle: Lifecycle,
+) {
+    loop {
+        tokio::select! {
+            () = lifecycle.soft().cancelled() => return,
+            change = changes.recv() => match change {
+                Ok(_) | Err(RecvError::Lagged(_)) => surface.tell(),
                 Err(RecvError::Closed) => return,
             },
         }

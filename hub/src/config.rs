@@ -35,6 +35,12 @@ pub struct HubConfig {
     pub data: PathBuf,
     /// A folder whose files are documents, `<tenant>/<project>/<path>`.
     pub documents: Option<PathBuf>,
+    /// How the hub is reached from outside: scheme, host and perhaps port.
+    pub public_url: Option<String>,
+    /// Further names by which it is reached, each perhaps with a port.
+    pub allowed_hosts: Vec<String>,
+    /// Origins of web pages that may speak to it.
+    pub allowed_origins: Vec<String>,
     /// The script sandbox.
     pub script: ScriptConfig,
     /// The hub's name, which feet see.
@@ -136,6 +142,9 @@ fn build(layers: &mut Layers, environment: &Environment) -> Result<HubConfig, Co
         listen: layers.get(Key::Listen, parse::address)?,
         data: layers.path(Key::Data)?,
         documents: layers.optional_path(Key::Documents),
+        public_url: layers.optional(Key::PublicUrl, parse::site)?,
+        allowed_hosts: layers.optional(Key::AllowedHosts, parse::hosts)?.unwrap_or_default(),
+        allowed_origins: layers.optional(Key::AllowedOrigins, parse::sites)?.unwrap_or_default(),
         script: ScriptConfig {
             workers,
             per_tenant: layers.get(Key::ScriptPerTenant, parse::count_from(1))?,

@@ -13,6 +13,12 @@ pub enum Key {
     Data,
     /// `documents`
     Documents,
+    /// `publicUrl`
+    PublicUrl,
+    /// `allowedHosts`
+    AllowedHosts,
+    /// `allowedOrigins`
+    AllowedOrigins,
     /// `node`
     Node,
     /// `log`
@@ -57,10 +63,13 @@ pub(super) struct Spec {
 
 impl Key {
     /// All settings, in the order they are shown.
-    pub const ALL: [Self; 12] = [
+    pub const ALL: [Self; 15] = [
         Self::Listen,
         Self::Data,
         Self::Documents,
+        Self::PublicUrl,
+        Self::AllowedHosts,
+        Self::AllowedOrigins,
         Self::Node,
         Self::Log,
         Self::McpCommands,
@@ -77,6 +86,9 @@ impl Key {
             Self::Listen => ("listen", "FOOTBRIDGE_LISTEN", Some("--listen"), Kind::Text),
             Self::Data => ("data", "FOOTBRIDGE_DATA", Some("--data"), Kind::Path),
             Self::Documents => ("documents", "FOOTBRIDGE_DOCUMENTS", Some("--documents"), Kind::Path),
+            Self::PublicUrl => ("publicUrl", "FOOTBRIDGE_PUBLIC_URL", None, Kind::Text),
+            Self::AllowedHosts => ("allowedHosts", "FOOTBRIDGE_ALLOWED_HOSTS", None, Kind::Texts),
+            Self::AllowedOrigins => ("allowedOrigins", "FOOTBRIDGE_ALLOWED_ORIGINS", None, Kind::Texts),
             Self::Node => ("node", "FOOTBRIDGE_NODE", None, Kind::Text),
             Self::Log => ("log", "FOOTBRIDGE_LOG", Some("--log"), Kind::Text),
             Self::McpCommands => ("mcpCommands", "FOOTBRIDGE_MCP_COMMANDS", Some("--mcp-commands"), Kind::Texts),
@@ -104,7 +116,14 @@ impl Key {
             Self::ScriptIdleMs => "60000".to_owned(),
             Self::FeetHeartbeatMs => HEARTBEAT_INTERVAL.as_millis().to_string(),
             Self::FeetResumeGraceMs => RESUME_GRACE.as_millis().to_string(),
-            Self::Data | Self::Documents | Self::Log | Self::McpCommands | Self::ScriptPerTenant => return None,
+            Self::Data
+            | Self::Documents
+            | Self::PublicUrl
+            | Self::AllowedHosts
+            | Self::AllowedOrigins
+            | Self::Log
+            | Self::McpCommands
+            | Self::ScriptPerTenant => return None,
         })
     }
 

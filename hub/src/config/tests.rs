@@ -63,7 +63,21 @@ fn the_environment_names_the_file_unless_a_flag_does() {
 
 #[test]
 fn a_setting_that_nothing_would_heed_is_refused() {
-    assert!(load_file("allowedHosts: [hub.example]").unwrap_err().contains("there is no key `allowedHosts`"));
+    assert!(load_file("tls: [hub.example]").unwrap_err().contains("there is no key `tls`"));
+}
+
+#[test]
+fn names_of_hosts_are_a_list_in_the_file_and_stand_with_commas_elsewhere() {
+    let file = load_file("allowedHosts: [hub.example, 'inner:7800']\npublicUrl: https://hub.example/\n").unwrap();
+    assert_eq!(file.config.allowed_hosts, ["hub.example", "inner:7800"]);
+    assert_eq!(file.config.public_url.as_deref(), Some("https://hub.example"));
+    let said = [("FOOTBRIDGE_ALLOWED_ORIGINS", "https://a.example, https://b.example:8443")];
+    let environment = load_with(None, &said, &Flags::default()).unwrap();
+    assert_eq!(environment.config.allowed_origins, ["https://a.example", "https://b.example:8443"]);
+    for wrong in ["allowedHosts: [1]", "allowedHosts: ['a b']", "publicUrl: https://hub.example/path", "publicUrl: hub"]
+    {
+        assert!(load_file(wrong).is_err(), "{wrong}");
+    }
 }
 
 #[test]
