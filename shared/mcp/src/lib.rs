@@ -12,6 +12,7 @@ mod legacy;
 mod list;
 mod listen;
 mod message;
+mod relay;
 pub mod sse;
 mod streamable;
 mod streams;
@@ -27,6 +28,7 @@ pub use footbridge_shared::message::Raw;
 pub use list::{ListLimits, Listed, list_all};
 pub use listen::Subscriptions;
 pub use message::{Message, RequestId};
+pub use relay::HttpRelay;
 pub use streamable::{HttpClientOptions, http_client};
 pub use version::{Lifecycle, Version};
 
