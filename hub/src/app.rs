@@ -6,23 +6,28 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
+use footbridge_launcher::Launcher;
 use tokio::net::TcpListener;
 use tokio::sync::broadcast;
 use tokio::sync::broadcast::error::RecvError;
 
 use crate::access::{AccessError, Tenants, Tokens};
 use crate::clock::{SharedClock, SystemClock};
-use crate::config::HubConfig;
+use crate::config::{HubConfig, McpCommands};
 use crate::dispatch::audit::AuditLog;
 use crate::dispatch::keyed::KeyedCalls;
 use crate::dispatch::{Dispatcher, DispatcherParts, Sources};
 use crate::documents::{Bundled, DocumentChange, DocumentParts, Documents, FolderError};
+use crate::domain::changes::SurfaceChanges;
 use crate::domain::failure::Failure;
+use crate::domain::principal::Reach;
 use crate::domain::scope::Scope;
 use crate::lifecycle::Lifecycle;
 use crate::script::{Pool, PoolConfig};
 use crate::sources::builtin::{BuiltInError, BuiltInSource, NAMES, Services};
-use crate::sources::configured::{Checker, ConfiguredSource, Dependencies, Registry, RegistryError};
+use crate::sources::configured::{
+    AllowedPrograms, Checker, ChildSettings, ConfiguredSource, Dependencies, McpServersOfHub, Registry, RegistryError,
+};
 use crate::sources::feet::{FeetConfig, FeetParts, FeetRegistry, ScopeCheck};
 use crate::store::journal::StoredJournal;
 use crate::store::lock::{DataLock, LockError};
@@ -155,7 +160,10 @@ impl Hub {
             feet: Arc::new(feet.clone()),
             scripts: scripts.clone(),
         })?;
-        let dependencies = Dependencies { documents: reader, scripts: scripts.clone(), feet: Arc::new(feet.clone()) };
+        let surface = SurfaceChanges::default();
+        let servers = McpServersOfHub::new(child_settings(&config), clock.clone(), surface, &lifecycle);
+        let dependencies =
+            Dependencies { documents: reader, scripts: scripts.clone(), feet: Arc::new(feet.clone()), servers };
         let configured = ConfiguredSource::new(documents.clone(), checker, dependencies, &lifecycle);
         let dispatcher = Dispatcher::new(DispatcherParts {
             sources: Sources {
@@ -171,7 +179,7 @@ impl Hub {
         let state = AppState {
             dispatcher,
             documents,
-            configured,
+            configured: configured.clone(),
             feet,
             tokens: tokens.clone(),
             tenants: tenants.clone(),
@@ -180,6 +188,8 @@ impl Hub {
             lifecycle: lifecycle.clone(),
         };
         server::spawn(listener, Arc::new(state));
+        // Behind the listener: a hub with many scopes is up before it has looked into all of them.
+        lifecycle.spawn("first look at tools", first_look(configured, tenants.clone(), lifecycle.clone()));
         Ok(Self { address, lifecycle, tokens, tenants, scripts, store, _lock: lock })
     }
 
@@ -220,6 +230,30 @@ fn pool_config(config: &HubConfig) -> Result<PoolConfig, AppError> {
         idle: config.script.idle,
         ..PoolConfig::new(program)
     })
+}
+
+fn child_settings(config: &HubConfig) -> ChildSettings {
+    ChildSettings {
+        launcher: Launcher::of_this_program(),
+        allowed: match &config.mcp.commands {
+            Some(McpCommands::Any) => AllowedPrograms::Any,
+            Some(McpCommands::Listed(programs)) => AllowedPrograms::Listed(programs.clone()),
+            None => AllowedPrograms::Listed(Vec::new()),
+        },
+        environment: config.mcp.environment.clone(),
+    }
+}
+
+/// Looks into every scope once, so that MCP servers are there before somebody asks for their tools.
+async fn first_look(configured: ConfiguredSource, tenants: Arc<Tenants>, lifecycle: Lifecycle) {
+    let scopes = tenants
+        .list(&Reach::HUB)
+        .into_iter()
+        .flat_map(|tenant| tenant.projects.into_iter().map(move |project| Scope::new(tenant.name.clone(), project)));
+    tokio::select! {
+        () = configured.warm(scopes) => {}
+        () = lifecycle.soft().cancelled() => {}
+    }
 }
 
 fn feet_config(config: &HubConfig) -> FeetConfig {

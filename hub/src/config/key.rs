@@ -17,6 +17,8 @@ pub enum Key {
     Node,
     /// `log`
     Log,
+    /// `mcpCommands`
+    McpCommands,
     /// `script.workers`
     ScriptWorkers,
     /// `script.perTenant`
@@ -38,6 +40,8 @@ pub(super) enum Kind {
     /// A text; what is relative starts from the folder of the file, or from where the hub was started.
     Path,
     Number,
+    /// Texts: a list in the file, elsewhere one text with commas between them.
+    Texts,
 }
 
 /// Names and default of one setting.
@@ -53,12 +57,13 @@ pub(super) struct Spec {
 
 impl Key {
     /// All settings, in the order they are shown.
-    pub const ALL: [Self; 11] = [
+    pub const ALL: [Self; 12] = [
         Self::Listen,
         Self::Data,
         Self::Documents,
         Self::Node,
         Self::Log,
+        Self::McpCommands,
         Self::ScriptWorkers,
         Self::ScriptPerTenant,
         Self::ScriptQueue,
@@ -74,6 +79,7 @@ impl Key {
             Self::Documents => ("documents", "FOOTBRIDGE_DOCUMENTS", Some("--documents"), Kind::Path),
             Self::Node => ("node", "FOOTBRIDGE_NODE", None, Kind::Text),
             Self::Log => ("log", "FOOTBRIDGE_LOG", Some("--log"), Kind::Text),
+            Self::McpCommands => ("mcpCommands", "FOOTBRIDGE_MCP_COMMANDS", Some("--mcp-commands"), Kind::Texts),
             Self::ScriptWorkers => {
                 ("script.workers", "FOOTBRIDGE_SCRIPT_WORKERS", Some("--script-workers"), Kind::Number)
             }
@@ -98,7 +104,7 @@ impl Key {
             Self::ScriptIdleMs => "60000".to_owned(),
             Self::FeetHeartbeatMs => HEARTBEAT_INTERVAL.as_millis().to_string(),
             Self::FeetResumeGraceMs => RESUME_GRACE.as_millis().to_string(),
-            Self::Data | Self::Documents | Self::Log | Self::ScriptPerTenant => return None,
+            Self::Data | Self::Documents | Self::Log | Self::McpCommands | Self::ScriptPerTenant => return None,
         })
     }
 

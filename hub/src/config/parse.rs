@@ -5,6 +5,8 @@ use std::time::Duration;
 
 use tracing_subscriber::EnvFilter;
 
+use super::McpCommands;
+
 /// Largest number that counts something (workers, places in a queue): more is a mistake.
 const MAX_COUNT: usize = 65_536;
 /// Longest time that is configured in milliseconds: a day.
@@ -49,4 +51,17 @@ pub(super) fn log_filter(text: &str) -> Result<String, String> {
         Ok(_) => Ok(text.to_owned()),
         Err(error) => Err(format!("{error}; use a level (`info`) or levels by target (`warn,footbridge_hub=debug`)")),
     }
+}
+
+/// Programs with commas between them; `*` is any.
+pub(super) fn commands(text: &str) -> Result<McpCommands, String> {
+    let words: Vec<&str> = text.split(',').map(str::trim).filter(|word| !word.is_empty()).collect();
+    if words == ["*"] {
+        return Ok(McpCommands::Any);
+    }
+    let legal = |word: &&str| word.starts_with('/') || !word.contains(['/', '*']);
+    if !words.iter().all(legal) {
+        return Err("use names of programs and absolute paths, with commas between them, or `*` for any".to_owned());
+    }
+    Ok(McpCommands::Listed(words.into_iter().map(str::to_owned).collect()))
 }

@@ -118,3 +118,20 @@ fn a_slip_in_a_variable_is_remarked_and_foreign_ones_are_not() {
         ["the environment variable FOOTBRIDGE_LISTN is not read; did you mean FOOTBRIDGE_LISTEN?"]
     );
 }
+
+#[test]
+fn programs_of_mcp_servers_are_listed_and_inherit_no_secret() {
+    let listed = |names: &[&str]| Some(McpCommands::Listed(names.iter().map(|name| (*name).to_owned()).collect()));
+    let of = |text: &str| load_file(text).map(|loaded| loaded.config.mcp.commands);
+    assert_eq!(of("node: a\n"), Ok(None));
+    assert_eq!(of("mcpCommands: [npx, /usr/bin/uvx]\n"), Ok(listed(&["npx", "/usr/bin/uvx"])));
+    assert_eq!(of("mcpCommands: []\n"), Ok(listed(&[])));
+    assert_eq!(of("mcpCommands: ['*']\n"), Ok(Some(McpCommands::Any)));
+    for wrong in ["npx", "['a,b']", "[1]", "['']", "[./here]", "['*', npx]"] {
+        assert!(of(&format!("mcpCommands: {wrong}\n")).is_err(), "{wrong}");
+    }
+    let environment = [("FOOTBRIDGE_MCP_COMMANDS", "npx, uvx"), ("PATH", "/bin"), ("LC_ALL", "C"), ("AWS_SECRET", "x")];
+    let config = load_with(None, &environment, &Flags::default()).unwrap().config.mcp;
+    assert_eq!(config.commands, listed(&["npx", "uvx"]));
+    assert_eq!(config.environment, [("LC_ALL".into(), "C".into()), ("PATH".into(), "/bin".into())]);
+}

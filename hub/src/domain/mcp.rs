@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use async_trait::async_trait;
+pub use footbridge_mcp::declined;
 use footbridge_mcp::{Lifecycle, RpcError, Version};
 use footbridge_shared::id::{EntryName, Subject};
 use footbridge_shared::message::Raw;
@@ -161,21 +162,4 @@ pub trait McpServers: Send + Sync {
         scope: &Scope,
         subject: &Subject,
     ) -> Result<Vec<Arc<dyn McpServer>>, super::failure::Failure>;
-}
-
-/// The answer for a client that cannot answer this question, or is not there: no to what a person would be asked, nothing
-/// of what could be listed, an error for the rest.
-///
-/// # Errors
-/// For methods that have no answer that says no.
-pub fn declined(method: &str) -> Result<Raw, RpcError> {
-    let answer = |text: &str| {
-        serde_json::value::RawValue::from_string(text.to_owned())
-            .map_err(|error| RpcError::new(footbridge_mcp::codes::INTERNAL_ERROR, error.to_string()))
-    };
-    match method {
-        "elicitation/create" => answer(r#"{"action":"decline"}"#),
-        "ping" => answer("{}"),
-        _ => Err(RpcError::new(footbridge_mcp::codes::METHOD_NOT_FOUND, "no client that can answer this is there")),
-    }
 }

@@ -5,6 +5,7 @@
 //! of its own, adds to a result therefore arrives.
 
 mod client;
+mod declined;
 mod error;
 mod fields;
 pub mod headers;
@@ -22,6 +23,7 @@ pub use client::{
     Connection, Events, HttpTarget, OnProgress, Open, Preferred, Progress, RequestOptions, ServerDescription, Spawn,
     Tag,
 };
+pub use declined::declined;
 pub use error::{ConnectError, RequestError, RpcError};
 pub use fields::Fields;
 pub use footbridge_shared::message::Raw;
