@@ -10,6 +10,7 @@ mod error;
 mod fields;
 pub mod headers;
 mod legacy;
+pub mod lines;
 mod list;
 mod listen;
 mod message;

@@ -33,7 +33,7 @@ use session::Session;
 /// How many messages for the client may wait.
 const INCOMING: usize = 64;
 /// How many requests of the client run at the same time. More are refused.
-const MAX_RUNNING: usize = 256;
+const MAX_RUNNING: u32 = 256;
 /// How long a server that does not answer at all is looked for before a request is given up.
 const REACH_WAIT: Duration = Duration::from_secs(10);
 /// How long to wait between two looks.
@@ -68,7 +68,7 @@ impl HttpRelay {
             incoming,
             session: Session::default(),
             running: Mutex::default(),
-            room: Arc::new(Semaphore::new(MAX_RUNNING)),
+            room: Arc::new(Semaphore::new(MAX_RUNNING as usize)),
             param_headers: Mutex::default(),
             closed: CancellationToken::new(),
         });
@@ -117,6 +117,12 @@ impl HttpRelay {
                 }
             }
         }
+    }
+
+    /// Waits until every request was answered.
+    pub async fn idle(&self) {
+        // All places are free then. The semaphore is never closed.
+        let _ = self.inner.room.acquire_many(MAX_RUNNING).await;
     }
 
     /// Ends what runs, and the session.

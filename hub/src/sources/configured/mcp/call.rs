@@ -247,7 +247,6 @@ impl Server {
             tag: Some(running.tag),
             progress: Some(Arc::new(on_progress)),
             cancel: ctx.cancel.clone(),
-            param_headers: None,
             capabilities: Some(client.map_or_else(nothing, |client| client.capabilities().clone())),
             param_headers: headers.clone(),
         };
