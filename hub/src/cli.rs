@@ -25,6 +25,7 @@ mod feet;
 mod input;
 mod interrupt;
 mod logging;
+mod mcp_stdio;
 mod running;
 #[cfg(test)]
 mod scripted_hub;
@@ -81,6 +82,9 @@ enum Command {
     Token(token::TokenArgs),
     /// List, set up and delete tenants
     Tenants(tenants::TenantsArgs),
+    /// Be an MCP server on standard input and output, with the hub's tools
+    #[command(long_about = mcp_stdio::LONG)]
+    McpStdio(mcp_stdio::McpStdioArgs),
     /// Print the completions of a shell
     Completions(completions::CompletionsArgs),
 }
@@ -145,6 +149,7 @@ async fn run(command: Command, session: &mut Session) -> Result<Exit, CliError> 
         Command::Calls(args) => calls::run(args, session).await,
         Command::Token(args) => token::run(args, session).await,
         Command::Tenants(args) => tenants::run(args, session).await,
+        Command::McpStdio(args) => mcp_stdio::run(args, session).await,
         Command::Completions(args) => completions::run(args, session),
     }
 }
