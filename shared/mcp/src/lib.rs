@@ -8,6 +8,9 @@ mod client;
 mod error;
 mod fields;
 pub mod headers;
+mod legacy;
+mod list;
+mod listen;
 mod message;
 pub mod sse;
 mod streamable;
@@ -21,6 +24,8 @@ pub use client::{
 pub use error::{ConnectError, RequestError, RpcError};
 pub use fields::Fields;
 pub use footbridge_shared::message::Raw;
+pub use list::{ListLimits, Listed, list_all};
+pub use listen::Subscriptions;
 pub use message::{Message, RequestId};
 pub use streamable::{HttpClientOptions, http_client};
 pub use version::{Lifecycle, Version};
