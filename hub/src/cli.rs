@@ -26,6 +26,7 @@ mod input;
 mod interrupt;
 mod logging;
 mod mcp_stdio;
+mod packs;
 mod running;
 #[cfg(test)]
 mod scripted_hub;
@@ -72,6 +73,8 @@ enum Command {
     Call(call::CallArgs),
     /// List, describe and configure tools
     Tools(tools::ToolsArgs),
+    /// Show how packs are: whether their servers are there, what they offer, what is wrong
+    Packs(packs::PacksArgs),
     /// Read and write documents
     Docs(docs::DocsArgs),
     /// List feet, and release their names
@@ -144,6 +147,7 @@ async fn run(command: Command, session: &mut Session) -> Result<Exit, CliError> 
         Command::Env(args) => env::run(args, session),
         Command::Call(args) => call::run(args, session).await,
         Command::Tools(args) => tools::run(args, session).await,
+        Command::Packs(args) => packs::run(args, session).await,
         Command::Docs(args) => docs::run(args, session).await,
         Command::Feet(args) => feet::run(args, session).await,
         Command::Calls(args) => calls::run(args, session).await,
