@@ -34,6 +34,16 @@ pub const FOOT_PARTS_BYTES: usize = 32 * 1024 * 1024;
 pub const HUB_PARTS_BYTES: usize = 256 * 1024 * 1024;
 /// Largest input schema of one tool, in bytes of JSON.
 pub const MAX_SCHEMA_BYTES: usize = 256 * 1024;
+/// Most local MCP servers of one foot.
+pub const MAX_SERVERS_PER_FOOT: usize = 64;
+/// What one local MCP server may say of itself: capabilities, `serverInfo` and instructions together, in bytes.
+pub const MAX_SERVER_BYTES: usize = 64 * 1024;
+/// Largest `servers` message, in bytes of JSON.
+pub const MAX_SERVERS_MESSAGE_BYTES: usize = 1024 * 1024;
+/// Most questions to clients (`upcall`) that one foot may have open at a time.
+pub const MAX_UPCALLS_PER_FOOT: usize = 64;
+/// Longest id of such a question, in bytes.
+pub const MAX_UPCALL_ID_BYTES: usize = 128;
 /// Longest description of one tool, in characters after cleaning.
 pub const MAX_DESCRIPTION_CHARS: usize = 16 * 1024;
 /// Most tools one foot may offer.

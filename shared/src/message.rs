@@ -195,9 +195,9 @@ impl FootToHub {
             Self::Response(message) => &message.call,
             Self::Credit(message) => &message.call,
             Self::PartsFrom(message) => &message.call,
+            Self::Notify(message) => return message.call.as_ref(),
             Self::Hello(_)
             | Self::Tools(_)
-            | Self::Notify(_)
             | Self::Servers(_)
             | Self::Bye(_)
             | Self::Ping(_)

@@ -4,10 +4,11 @@
 //!
 //! **Parts.** A message whose JSON is larger than [`MAX_FRAME_BYTES`](crate::limits::MAX_FRAME_BYTES) is cut into
 //! [parts](crate::part), all but the last with the same amount of data, numbered from 0. Joined, they are the JSON text of
-//! the whole message. Its id is that of its call; a message without a call, or whose call's id stands for no bytes, has
-//! 16 random ones, and begins with its `type`: by that its receiver knows from the first part whether to keep it. A foot
-//! sends so `result`, `failure` and `tools`, a hub `call`, `request` and `upcallResult`. As long as a session lasts, the
-//! parts of one id say the same however often they are sent.
+//! the whole message. Its id is that of its call; a message without a call, one that belongs to a call and is neither it nor
+//! its end (`upcall`, `upcallResult`, `notify`), or one whose call's id stands for no bytes, has 16 random ones, and begins
+//! with its `type`: by that its receiver knows from the first part whether to keep it. A foot sends so `result`, `failure`,
+//! `response`, `tools`, `servers`, `upcall` and `notify`, a hub `call`, `request` and `upcallResult`. As long as a session
+//! lasts, the parts of one id say the same however often they are sent.
 //!
 //! **Bulk** are part frames, and text frames of at least [`BULK_BYTES`](crate::limits::BULK_BYTES) that name a call. At
 //! most [`BULK_WINDOW_BYTES`](crate::limits::BULK_WINDOW_BYTES) of it are out at a time: sent, and not returned by
@@ -21,7 +22,8 @@
 //! fill the one window with what may not go on, and keep what may from going on. The oldest unfinished message may always
 //! go on, so one of them ends.
 //!
-//! **Resumption.** Unfinished messages outlive a connection as their session does. A receiver asks for the rest with
+//! **Resumption.** Unfinished calls and their ends outlive a connection as their session does; others are dropped with it
+//! ([`outlives_connection`]). A receiver asks for the rest with
 //! `partsFrom` before it says anything else on the new connection; a sender sends no part before it has heard a frame of
 //! another kind, and then starts at 0 unless it was asked. A part that was there already is ignored; at a gap, the receiver
 //! asks once.
@@ -33,3 +35,31 @@ mod credit;
 pub use assembly::{Assembly, Taken};
 pub use bulk::{Bulk, Bulky, Flow, Next};
 pub use credit::{Dues, Window};
+
+/// Whether a message whose JSON begins so goes on over the next connection of its session when this one breaks: calls and
+/// their ends do. One that does not begin with its `type` is of a peer that sends no others.
+pub fn outlives_connection(first_part: &[u8]) -> bool {
+    let others = ["tools", "servers", "request", "response", "upcall", "upcallResult", "notify"];
+    let begins = |kind: &str| {
+        let rest = first_part.strip_prefix(br#"{"type":""#).and_then(|rest| rest.strip_prefix(kind.as_bytes()));
+        rest.is_some_and(|rest| rest.starts_with(b"\""))
+    };
+    !others.into_iter().any(begins)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn calls_and_their_ends_outlive_a_connection_and_nothing_else_does() {
+        let begin = |kind: &str| format!(r#"{{"type":"{kind}","call""#).into_bytes();
+        for kind in ["call", "result", "failure"] {
+            assert!(outlives_connection(&begin(kind)), "{kind}");
+        }
+        for kind in ["tools", "servers", "request", "response", "upcall", "upcallResult", "notify"] {
+            assert!(!outlives_connection(&begin(kind)), "{kind}");
+        }
+        assert!(outlives_connection(br#"{"call":"c","type":"upcall"}"#) && outlives_connection(b""));
+    }
+}

@@ -187,12 +187,11 @@ pub(crate) fn cancelled(id: u64) -> String {
 }
 
 impl Replies for Queue {
-    fn reply(&self, message: Message) -> BoxFuture<'static, ()> {
-        let queue = self.clone();
+    fn reply(self: Arc<Self>, message: Message) -> BoxFuture<'static, ()> {
         async move {
             let text = message.to_text();
-            let room = queue.room(text.len()).await;
-            queue.push(text, None, room);
+            let room = self.room(text.len()).await;
+            self.push(text, None, room);
         }
         .boxed()
     }

@@ -14,7 +14,7 @@ use super::config::millis;
 use super::foot::Foot;
 use super::frame::Ending;
 use super::handshake::{NoSeat, greet};
-use super::inbound::{Next, Patience, go_on, late, offered, receive};
+use super::inbound::{Inbound, Next};
 use super::outbox::Outbox;
 use super::roster::Roster;
 use super::wire::{Event, FootSocket, Wire};
@@ -108,7 +108,7 @@ pub(super) async fn run<S: FootSocket>(core: Arc<Core>, socket: S, principal: Ar
 /// Serves a seated connection until something ends it.
 async fn serve<S: FootSocket>(core: &Arc<Core>, wire: &mut Wire<S>, seat: &Seat, principal: &Principal) -> Parting {
     let outbox = wire.outbox().clone();
-    let mut patience = Patience::default();
+    let mut inbound = Inbound::new(core, seat, &outbox);
     let mut heart = Heart::new(core);
     let mut beat = pin!(tokio::time::sleep(heart.interval()));
     let mut inheritance = pin!(tokio::time::sleep(core.config.takeover_grace));
@@ -136,8 +136,8 @@ async fn serve<S: FootSocket>(core: &Arc<Core>, wire: &mut Wire<S>, seat: &Seat,
                 }
                 continue;
             }
-            Ok(()) = room.changed(), if patience.waits_for_room() => {
-                go_on(seat, &outbox, &mut patience);
+            Ok(()) = room.changed(), if inbound.waits_for_room() => {
+                inbound.go_on();
                 continue;
             }
             event = wire.next() => event,
@@ -145,7 +145,7 @@ async fn serve<S: FootSocket>(core: &Arc<Core>, wire: &mut Wire<S>, seat: &Seat,
         match event {
             Event::Frame(frame) => {
                 heart.heard();
-                match receive(core, seat, &outbox, &mut patience, frame) {
+                match inbound.receive(frame) {
                     Next::Goes => {}
                     Next::Bye(reason) => {
                         let ending = Some(Ending::goodbye());
@@ -155,12 +155,12 @@ async fn serve<S: FootSocket>(core: &Arc<Core>, wire: &mut Wire<S>, seat: &Seat,
                     Next::Offers(tools) => tokio::select! {
                         biased;
                         () = &mut hard => return drained(core, &outbox),
-                        () = offered(core, seat, &outbox, &mut patience, *tools) => {}
+                        () = inbound.offered(*tools) => {}
                     },
                     Next::Late(end) => tokio::select! {
                         biased;
                         () = &mut hard => return drained(core, &outbox),
-                        () = late(core, seat, &outbox, *end) => {}
+                        () = inbound.late(*end) => {}
                     },
                     Next::BadFrames => return Parting::told(Ending::bad_frames(), true),
                 }

@@ -4,6 +4,7 @@
 //! is room again. The oldest message of a foot may exceed the foot's room, and one of all may exceed the hub's: so there is
 //! always one that goes on, and at its end there is room.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 
@@ -12,6 +13,7 @@ use footbridge_shared::limits::{FOOT_PARTS_BYTES, HUB_PARTS_BYTES, MAX_MESSAGE_B
 use footbridge_shared::message::PartsFrom;
 use footbridge_shared::part::Part;
 use footbridge_shared::parts::{Assembly, Taken};
+use parking_lot::Mutex;
 use tokio::sync::watch;
 
 use super::foot::{Foot, State};
@@ -62,11 +64,21 @@ pub(super) struct FootRoom {
     limit: usize,
     used: AtomicUsize,
     begun: AtomicU64,
+    /// Numbers of those that are coming in.
+    unfinished: Mutex<BTreeSet<u64>>,
 }
 
 impl FootRoom {
     pub(super) fn new(hub: Arc<HubRoom>) -> Self {
-        Self { hub, limit: FOOT_PARTS_BYTES, used: AtomicUsize::new(0), begun: AtomicU64::new(0) }
+        let (begun, unfinished) = (AtomicU64::new(0), Mutex::default());
+        Self { hub, limit: FOOT_PARTS_BYTES, used: AtomicUsize::new(0), begun, unfinished }
+    }
+
+    /// Begins a message.
+    fn begin(self: &Arc<Self>) -> Share {
+        let number = self.begun.fetch_add(1, Ordering::Relaxed);
+        self.unfinished.lock().insert(number);
+        Share { room: self.clone(), number, bytes: 0, exceeds: false }
     }
 }
 
@@ -80,15 +92,22 @@ fn take(used: &AtomicUsize, limit: usize, bytes: usize, may_exceed: impl Fn() ->
 #[derive(Debug)]
 struct Share {
     room: Arc<FootRoom>,
+    /// Counts up within the foot.
+    number: u64,
     bytes: usize,
     /// This is the one that may exceed the hub's room.
     exceeds: bool,
 }
 
 impl Share {
-    fn grow(&mut self, bytes: usize, oldest: bool) -> bool {
+    /// Whether it has been coming in for longest.
+    fn is_oldest(&self) -> bool {
+        self.room.unfinished.lock().first() == Some(&self.number)
+    }
+
+    fn grow(&mut self, bytes: usize) -> bool {
         let FootRoom { hub, limit, used, .. } = &*self.room;
-        if !take(used, *limit, bytes, || oldest) {
+        if !take(used, *limit, bytes, || self.is_oldest()) {
             return false;
         }
         let free = || hub.exceeded.compare_exchange(false, true, Ordering::AcqRel, Ordering::Acquire).is_ok();
@@ -108,7 +127,8 @@ impl Share {
 
 impl Drop for Share {
     fn drop(&mut self) {
-        let FootRoom { hub, used, .. } = &*self.room;
+        let FootRoom { hub, used, unfinished, .. } = &*self.room;
+        unfinished.lock().remove(&self.number);
         used.fetch_sub(self.bytes, Ordering::AcqRel);
         hub.used.fetch_sub(self.bytes, Ordering::AcqRel);
         if self.exceeds {
@@ -123,15 +143,11 @@ impl Drop for Share {
 pub(super) struct Incoming {
     assembly: Assembly,
     share: Share,
-    /// Counts up within the foot.
-    number: u64,
 }
 
 impl Incoming {
     fn new(room: &Arc<FootRoom>) -> Self {
-        let number = room.begun.fetch_add(1, Ordering::Relaxed);
-        let share = Share { room: room.clone(), bytes: 0, exceeds: false };
-        Self { assembly: Assembly::default(), share, number }
+        Self { assembly: Assembly::default(), share: room.begin() }
     }
 }
 
@@ -142,7 +158,6 @@ impl Foot {
         if state.epoch != epoch {
             return None;
         }
-        let oldest = state.oldest_parts();
         let State { pending, unawaited, .. } = &mut *state;
         let begin = || Box::new(Incoming::new(&self.parts));
         let incoming = match pending.get_mut(call) {
@@ -153,9 +168,8 @@ impl Foot {
             }
             None => unawaited.get_mut(call)?,
         };
-        let Incoming { assembly, share, number } = &mut **incoming;
-        let is_oldest = oldest.is_none_or(|oldest| oldest >= *number);
-        let taken = assembly.take(part, MAX_MESSAGE_BYTES, |bytes| share.grow(bytes, is_oldest));
+        let Incoming { assembly, share } = &mut **incoming;
+        let taken = assembly.take(part, MAX_MESSAGE_BYTES, |bytes| share.grow(bytes));
         // An answer that is coming in is a sign of life, however slow the link is.
         if let Some(pending) = pending.get(call).filter(|_| matches!(taken, Taken::Kept)) {
             pending.ctx.clock.touch();
@@ -175,14 +189,12 @@ impl Foot {
         if state.epoch != epoch {
             return (Vec::new(), false);
         }
-        let oldest = state.oldest_parts();
         let mut held: Vec<(&CallId, &mut Incoming)> =
             state.parts().1.filter(|(_, incoming)| incoming.assembly.is_held()).collect();
-        held.sort_by_key(|(_, incoming)| incoming.number);
+        held.sort_by_key(|(_, incoming)| incoming.share.number);
         let (mut wanted, mut waits) = (Vec::new(), false);
-        for (call, Incoming { assembly, share, number }) in held {
-            let is_oldest = oldest == Some(*number);
-            match assembly.go_on(|bytes| share.grow(bytes, is_oldest)) {
+        for (call, Incoming { assembly, share }) in held {
+            match assembly.go_on(|bytes| share.grow(bytes)) {
                 Some(seq) => wanted.push(PartsFrom { call: call.clone(), seq }),
                 None => waits = true,
             }
@@ -209,36 +221,34 @@ impl State {
         let unawaited = self.unawaited.iter_mut().map(|(call, incoming)| (call, &mut **incoming));
         (&self.outbox, awaited.chain(unawaited))
     }
-
-    /// The number of the answer that has been coming in for longest.
-    fn oldest_parts(&self) -> Option<u64> {
-        let awaited = self.pending.values().filter_map(|pending| pending.parts.as_ref());
-        awaited.chain(self.unawaited.values()).map(|incoming| incoming.number).min()
-    }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    fn share(hub: &Arc<HubRoom>) -> Share {
-        Share { room: Arc::new(FootRoom { limit: 100, ..FootRoom::new(hub.clone()) }), bytes: 0, exceeds: false }
+    fn room(hub: &Arc<HubRoom>) -> Arc<FootRoom> {
+        Arc::new(FootRoom { limit: 100, ..FootRoom::new(hub.clone()) })
     }
 
     #[test]
     fn one_message_of_a_foot_and_one_of_all_may_exceed_their_room() {
         let hub = Arc::new(HubRoom { limit: 150, ..HubRoom::default() });
-        let (mut first, mut second, mut third) = (share(&hub), share(&hub), share(&hub));
-        assert!(first.grow(90, false) && !first.grow(20, false));
-        assert!(first.grow(20, true), "the oldest of its foot");
-        assert!(second.grow(40, false));
-        assert!(second.grow(40, false), "the one that may exceed the hub's room");
-        assert!(!third.grow(1, true) && third.room.used.load(Ordering::Relaxed) == 0);
+        let (one, other) = (room(&hub), room(&hub));
+        let (mut first, mut younger) = (one.begin(), one.begin());
+        let (mut second, mut third) = (other.begin(), room(&hub).begin());
+        assert!(younger.grow(20) && first.grow(90), "the oldest of its foot");
+        assert!(!younger.grow(20));
+        assert!(second.grow(40));
+        assert!(second.grow(40), "the one that may exceed the hub's room");
+        assert!(!third.grow(1) && third.room.used.load(Ordering::Relaxed) == 0);
         let freed = hub.freed();
         drop(second);
         assert!(freed.has_changed().unwrap_or_default(), "those who wait hear of it");
-        assert!(third.grow(40, false) && third.grow(40, false), "another one may");
+        assert!(third.grow(40) && third.grow(40), "another one may");
         drop((first, third));
+        assert!(younger.grow(100), "it is the oldest now");
+        drop(younger);
         assert_eq!((hub.used(), hub.exceeded.load(Ordering::Relaxed)), (0, false));
     }
 }
