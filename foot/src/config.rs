@@ -215,6 +215,7 @@ pub(crate) struct Served {
     pub(crate) permitted: Permitted,
     pub(crate) exec: ExecSettings,
     pub(crate) servers: Vec<ServerSettings>,
+    pub(crate) ca: Option<PathBuf>,
     mcp_json: Option<PathBuf>,
 }
 
@@ -290,7 +291,7 @@ pub(crate) fn resolve(
         }
         config.max_concurrent = max;
     }
-    config.ca = layers.pick("ca", |layer| layer.ca.take()).map(|path| here.join(path));
+    config.ca = served.ca;
     config.deny = served.deny;
     config.homes = served.homes;
     config.permitted = served.permitted;

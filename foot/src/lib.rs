@@ -76,8 +76,8 @@ async fn serve(
     let (tools, left_out) = ToolSet::new(offer.tools(&config, &permissions), &permissions);
     offer::tell(left_out);
     let tools = Arc::new(tools);
-    let servers = Servers::open(&config, (&tools, &permissions), clock.clone())?;
-    servers.apply(&config.servers, &orders(&config, &permissions), &permissions);
+    let servers = Servers::open(config.ca.as_deref(), (&tools, &permissions), clock.clone())?;
+    servers.apply(&config.servers, &orders(&config.exec, &permissions), &permissions);
     let roots: Vec<_> = permissions.policy().roots().iter().map(|root| root.display().to_string()).collect();
     tracing::info!(name = %config.name, hub = %config.hub, ?roots, share = ?config.share, "foot starts");
     if config.runner == Runner::Real {

@@ -70,8 +70,8 @@ pub(crate) fn tools(
 }
 
 /// How programs of the owner's are started under these settings.
-pub(crate) fn orders(config: &FootConfig, permissions: &Permissions) -> Arc<Orders> {
-    Arc::new(Orders::new(permissions, config.exec.clone(), crate::config::inherited()))
+pub(crate) fn orders(exec: &ExecSettings, permissions: &Permissions) -> Arc<Orders> {
+    Arc::new(Orders::new(permissions, exec.clone(), crate::config::inherited()))
 }
 
 /// Suffix of the file of remembered answers.

@@ -144,7 +144,7 @@ fn take_up(
     };
     let permissions = offer.permissions(&next)?;
     offer::tell(tools.replace(offer.tools(&next, &permissions), &permissions));
-    servers.apply(&next.servers, &offer::orders(&next, &permissions), &permissions);
+    servers.apply(&next.servers, &offer::orders(&next.exec, &permissions), &permissions);
     let (write, exec) = (next.permitted.defaults.write, next.permitted.defaults.exec);
     tracing::info!(%write, %exec, rules = next.permitted.rules.count(), "changed settings are in force");
     Ok(next)

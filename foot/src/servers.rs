@@ -16,7 +16,7 @@ mod server;
 mod settings;
 mod tasks;
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;
 mod tool;
 
 use std::collections::BTreeMap;
@@ -29,10 +29,9 @@ use footbridge_shared::id::EntryName;
 use tokio::sync::watch;
 
 pub(crate) use board::Infos;
-pub(crate) use settings::{ServerSettings, ServerText, SessionMode, Target, Transport};
+pub(crate) use settings::{ServerSettings, ServerText, Target, Transport};
 
 use crate::clock::SharedClock;
-use crate::config::FootConfig;
 use crate::error::FootError;
 use crate::exec::Orders;
 use crate::line::Line;
@@ -81,23 +80,34 @@ impl Servers {
         clock: SharedClock,
     ) -> Self {
         let (permissions, infos) = (Mutex::new(permissions), watch::Sender::default());
-        let board = Arc::new(Board { tools, line, clock, permissions, infos });
+        let board = Arc::new(Board { tools, line, clock, permissions, infos, showing: Mutex::default() });
         let (tasks, running, requests) = Default::default();
         Self { board, launcher, http, tasks, running, requests }
     }
 
-    /// None yet, for a foot with these settings.
+    /// None yet, for a foot that trusts these certificates besides the public authorities.
     ///
     /// # Errors
     /// [`FootError::Certificates`]: those that are to be trusted cannot be used.
     pub(crate) fn open(
-        config: &FootConfig,
+        ca: Option<&Path>,
         (tools, permissions): (&Arc<ToolSet>, &Arc<Permissions>),
         clock: SharedClock,
     ) -> Result<Arc<Self>, FootError> {
         let offered = (tools.clone(), permissions.clone());
-        let http = http_client(config.ca.as_deref())?;
+        let http = http_client(ca)?;
         Ok(Arc::new(Self::new(offered, Line::default(), (Launcher::of_this_program(), http), clock)))
+    }
+
+    /// The same, with another launcher.
+    #[cfg(test)]
+    pub(crate) fn launched_by(
+        launcher: Launcher,
+        (tools, permissions): (&Arc<ToolSet>, &Arc<Permissions>),
+        clock: SharedClock,
+    ) -> Arc<Self> {
+        let offered = (tools.clone(), permissions.clone());
+        Arc::new(Self::new(offered, Line::default(), (launcher, http_client(None).unwrap()), clock))
     }
 
     /// The way to the hub that they speak over.

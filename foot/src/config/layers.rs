@@ -60,6 +60,7 @@ impl Layers {
             permitted,
             exec,
             servers,
+            ca: self.pick("ca", |layer| layer.ca.take()).map(|path| here.join(path)),
             mcp_json,
         })
     }

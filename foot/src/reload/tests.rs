@@ -44,7 +44,7 @@ fn place() -> Place {
     let permissions = offer.permissions(&config).unwrap();
     let tools = Arc::new(ToolSet::new(offer.tools(&config, &permissions), &permissions).0);
     let clock = crate::clock::ManualClock::shared();
-    let servers = Servers::open(&config, (&tools, &permissions), clock).unwrap();
+    let servers = Servers::open(None, (&tools, &permissions), clock).unwrap();
     Place { dir, offer, config, tools, servers }
 }
 

@@ -23,6 +23,8 @@ pub(super) struct Board {
     pub(super) clock: SharedClock,
     pub(super) permissions: Mutex<Arc<Permissions>>,
     pub(super) infos: watch::Sender<Infos>,
+    /// Held while a server shows something, and while one is stopped: one that is stopped shows nothing any more.
+    pub(super) showing: Mutex<()>,
 }
 
 impl Board {

@@ -34,7 +34,7 @@ pub(super) async fn tools(connection: &Connection) -> Result<Vec<Raw>, RequestEr
             params.set_value("cursor", cursor);
         }
         let answer = connection.request("tools/list", params.into_raw_unless_empty(), RequestOptions::default());
-        let page = Fields::of(&*answer.await?).and_then(|page| Some((page.read::<Vec<Raw>>("tools")?, page)));
+        let page = Fields::of(&answer.await?).and_then(|page| Some((page.read::<Vec<Raw>>("tools")?, page)));
         let (more, page) = page.ok_or_else(|| RequestError::BadAnswer("it is no listing of tools".to_owned()))?;
         tools.extend(more);
         if tools.len() > MAX_TOOLS_PER_FOOT {

@@ -4,9 +4,11 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use async_trait::async_trait;
-use footbridge_mcp::{Events, Fields, Raw, RpcError, Tag, declined};
+use footbridge_mcp::{Events, Fields, Raw, RpcError, Tag, codes, declined};
 use footbridge_shared::id::EntryName;
 use footbridge_shared::message::{Audience, Notify};
+
+use tokio_util::sync::{CancellationToken, DropGuard};
 
 use crate::line::Line;
 use crate::tools::CallContext;
@@ -24,6 +26,15 @@ pub(super) enum For {
     Somebody(Audience),
 }
 
+/// A call that runs.
+#[derive(Debug, Clone)]
+struct Running {
+    tag: Tag,
+    ctx: CallContext,
+    /// Fires when it is over: what was asked because of it is then withdrawn.
+    over: CancellationToken,
+}
+
 /// Knows the calls that run on one connection.
 #[derive(Debug)]
 pub(super) struct Router {
@@ -32,7 +43,7 @@ pub(super) struct Router {
     line: Line,
     /// Fired when the server's tools have changed.
     stale: Arc<tokio::sync::Notify>,
-    running: Mutex<Vec<(Tag, CallContext)>>,
+    running: Mutex<Vec<Running>>,
     next: AtomicU64,
 }
 
@@ -44,8 +55,9 @@ impl Router {
     /// A call begins. It ends when what this gives is dropped.
     pub(super) fn enter(self: &Arc<Self>, ctx: &CallContext) -> Entered {
         let tag = self.next.fetch_add(1, Ordering::Relaxed);
-        self.running().push((tag, ctx.clone()));
-        Entered { router: self.clone(), tag }
+        let over = CancellationToken::new();
+        self.running().push(Running { tag, ctx: ctx.clone(), over: over.clone() });
+        Entered { router: self.clone(), tag, _over: over.drop_guard() }
     }
 
     /// Whether no call runs.
@@ -58,12 +70,11 @@ impl Router {
         matches!(self.whom, For::Everybody)
     }
 
-    fn tagged(&self, tag: Option<Tag>) -> Option<CallContext> {
-        let running = self.running();
-        running.iter().find(|(running, _)| Some(*running) == tag).map(|(_, ctx)| ctx.clone())
+    fn tagged(&self, tag: Option<Tag>) -> Option<Running> {
+        self.running().iter().find(|running| Some(running.tag) == tag).cloned()
     }
 
-    fn running(&self) -> MutexGuard<'_, Vec<(Tag, CallContext)>> {
+    fn running(&self) -> MutexGuard<'_, Vec<Running>> {
         // Nothing panics while it holds the lock.
         self.running.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -81,10 +92,13 @@ impl Events for Router {
             return declined(method);
         }
         // Without a word on which call it is because of, it is the one that was started last.
-        let ctx = self.tagged(tag).or_else(|| self.running().last().map(|(_, ctx)| ctx.clone()));
-        let Some(ctx) = ctx else { return declined(method) };
+        let running = self.tagged(tag).or_else(|| self.running().last().cloned());
+        let Some(Running { ctx, over, .. }) = running else { return declined(method) };
         let params = params.unwrap_or_else(|| Fields::new().to_raw());
-        ctx.ask_client(method, params).await.unwrap_or_else(|| declined(method))
+        tokio::select! {
+            answer = ctx.ask_client(method, params) => answer.unwrap_or_else(|| declined(method)),
+            () = over.cancelled() => Err(RpcError::new(codes::INTERNAL_ERROR, "the call that this was asked for is over")),
+        }
     }
 
     fn notification(&self, tag: Option<Tag>, method: &str, params: Option<Raw>) {
@@ -95,12 +109,12 @@ impl Events for Router {
         if LISTS_CHANGED.contains(&method) {
             return self.tell(None, None, method, params);
         }
-        let ctx = self.tagged(tag).or_else(|| match self.running().as_slice() {
+        let running = self.tagged(tag).or_else(|| match self.running().as_slice() {
             // On a stream that names no call, what is said during the only one belongs to it.
-            [(_, only)] if method == MESSAGE && !self.is_shared() => Some(only.clone()),
+            [only] if method == MESSAGE && !self.is_shared() => Some(only.clone()),
             _ => None,
         });
-        if let Some(ctx) = ctx {
+        if let Some(Running { ctx, .. }) = running {
             return self.tell(Some(&ctx), None, method, params);
         }
         match &self.whom {
@@ -117,10 +131,11 @@ impl Events for Router {
 pub(super) struct Entered {
     router: Arc<Router>,
     pub(super) tag: Tag,
+    _over: DropGuard,
 }
 
 impl Drop for Entered {
     fn drop(&mut self) {
-        self.router.running().retain(|(tag, _)| *tag != self.tag);
+        self.router.running().retain(|running| running.tag != self.tag);
     }
 }

@@ -16,7 +16,7 @@ use super::listing;
 use super::opener::Opener;
 use super::pool::Pool;
 use super::router::{For, Router};
-use super::settings::{ServerSettings, SessionMode};
+use super::settings::ServerSettings;
 use super::tool::ServerTool;
 use crate::connection::backoff::Backoff;
 use crate::random;
@@ -96,6 +96,7 @@ impl Server {
 
     /// It is not wanted any more.
     pub(super) fn stop(&self) {
+        let _showing = lock(&self.board.showing);
         self.stop.cancel();
     }
 
@@ -235,9 +236,6 @@ impl Server {
         });
         let tools: Vec<Arc<dyn Tool>> =
             permitted.map(|listed| Arc::new(ServerTool::new(self.clone(), listed)) as Arc<dyn Tool>).collect();
-        if self.stop.is_cancelled() {
-            return;
-        }
         let info = ServerInfo {
             name: self.name.to_string(),
             capabilities: description.capabilities.clone(),
@@ -245,7 +243,10 @@ impl Server {
             protocol: Some(description.version.to_string()),
             info: Some(description.info.clone()),
         };
-        self.board.show(&self.name, info, tools);
+        let _showing = lock(&self.board.showing);
+        if !self.stop.is_cancelled() {
+            self.board.show(&self.name, info, tools);
+        }
     }
 
     /// The connection for a call; opened if it is not there. `not` is one that turned out to be of no use.
@@ -357,11 +358,6 @@ impl Server {
     /// A connection turned out to be of no use.
     pub(super) fn give_up(&self, attached: &Arc<Attached>) {
         self.opener.tasks.run(close(attached.clone()));
-    }
-
-    /// Whether all share one connection.
-    pub(super) fn is_shared(&self) -> bool {
-        self.settings().session == SessionMode::Shared
     }
 }
 

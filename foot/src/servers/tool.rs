@@ -3,7 +3,6 @@
 use std::sync::Arc;
 
 use async_trait::async_trait;
-use footbridge_mcp::headers::ParamHeaders;
 use footbridge_mcp::{Fields, Raw, RequestError, codes};
 use footbridge_shared::message::ToolEntry;
 use footbridge_shared::text::clean_and_cut;

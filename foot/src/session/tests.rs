@@ -4,6 +4,7 @@ mod calls;
 mod connections;
 mod hub;
 mod parts;
+mod servers;
 
 use std::path::Path;
 use std::sync::Arc;
@@ -53,8 +54,9 @@ impl Foot {
         let permissions = Permissions::new(policy, Defaults::default());
         let tools = Arc::new(ToolSet::new(config.runner.tools(&permissions), &permissions).0);
         let identity = Identity::open(&config).unwrap();
-        let servers = Servers::open(&config, (&tools, &permissions), Arc::new(SystemClock)).unwrap();
-        servers.apply(&config.servers, &crate::offer::orders(&config, &permissions), &permissions);
+        let launcher = crate::servers::tests::launcher();
+        let servers = Servers::launched_by(launcher, (&tools, &permissions), Arc::new(SystemClock));
+        servers.apply(&config.servers, &crate::offer::orders(&config.exec, &permissions), &permissions);
         let offered = (tools.clone(), servers);
         let session = Session::new(config, identity, offered, Arc::new(SystemClock)).unwrap();
         let shutdown = CancellationToken::new();
