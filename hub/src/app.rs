@@ -17,6 +17,7 @@ use crate::dispatch::audit::AuditLog;
 use crate::dispatch::keyed::KeyedCalls;
 use crate::dispatch::{Dispatcher, DispatcherParts, Sources};
 use crate::documents::{Bundled, DocumentChange, DocumentParts, Documents, FolderError};
+use crate::domain::changes::SurfaceChanges;
 use crate::domain::failure::Failure;
 use crate::domain::scope::Scope;
 use crate::lifecycle::Lifecycle;
@@ -147,6 +148,7 @@ impl Hub {
             scopes: Arc::new(KnownScopes(tenants.clone())),
             built_ins: NAMES.iter().map(|name| (*name).to_owned()).collect(),
             late: keyed.clone(),
+            surfaces: SurfaceChanges::default(),
         })
         .await?;
         let built_in = BuiltInSource::new(&Services {
