@@ -3,19 +3,21 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use footbridge_shared::limits::{BULK_BYTES, DEFAULT_MAX_TIMEOUT, MAX_FRAME_BYTES, MAX_UPCALLS_PER_FOOT};
-use footbridge_shared::message::{Call, Credit, HubToFoot, InFlightState, UpcallResult};
+use footbridge_shared::limits::{
+    BULK_BYTES, DEFAULT_MAX_TIMEOUT, MAX_FRAME_BYTES, MAX_UPCALLS_PER_FOOT, PART_FRAME_BYTES,
+};
+use footbridge_shared::message::{Call, Credit, FootToHub, HubToFoot, InFlightState, UpcallResult};
+use footbridge_shared::part::{HEADER_BYTES, Part};
 use footbridge_shared::{ErrorCode, Outcome};
 use serde_json::{Value, json};
 use tokio::sync::mpsc::UnboundedReceiver;
 use tokio::time::Instant;
 
-use super::harness::{Client, Heard, Hub, Put, Running, TestFoot, hear, subject};
+use super::harness::{Client, Heard, Hub, Identity, Put, Running, TestFoot, hear, principal, subject};
 use super::servers::{say_long, with_servers};
 use crate::domain::call::Expired;
 use crate::domain::mcp::{McpAudience, McpNote};
-use crate::sources::feet::FeetConfig;
-use crate::sources::feet::tests::harness::Identity;
+use crate::sources::feet::{FeetConfig, Frame};
 
 const SECOND: Duration = Duration::from_secs(1);
 
@@ -215,12 +217,12 @@ async fn a_question_outlives_its_connection_and_its_client_is_asked_once() {
     let slow = stage.questions.recv().await.unwrap();
     let quick = stage.questions.recv().await.unwrap();
     let Stage { hub, foot, call, mut questions, mut running, .. } = stage;
-    let back = (foot.identity.clone(), foot.session.clone());
-    drop(foot);
+    let TestFoot { identity, session, to_hub, from_hub, .. } = foot;
+    drop((to_hub, from_hub));
     hub.settles(|counts| counts.connections == 0).await;
     quick.answer(&json!({"answer": "quick"}));
-    let mut foot = hub.dial(super::harness::principal("ada"), back.0);
-    foot.session = back.1;
+    let mut foot = hub.dial(principal("ada"), identity);
+    foot.session = session;
     let (mut foot, welcome) = foot.resume(&hub, "ada", &[(&call, InFlightState::Running)]).await;
     assert!(welcome.resumed);
     is_silent(&mut foot).await;
@@ -240,7 +242,7 @@ async fn a_question_outlives_its_connection_and_its_client_is_asked_once() {
 async fn long_questions_and_answers_travel_in_parts_of_their_own() {
     let mut stage = stage().await;
     let long = "x".repeat(3 * MAX_FRAME_BYTES);
-    let text = footbridge_shared::message::FootToHub::decode(&upcall(&stage.call, "q", &long)).unwrap().encode();
+    let text = FootToHub::decode(&upcall(&stage.call, "q", &long)).unwrap().encode();
     say_long(&mut stage.foot, [7; 16], &text).await;
     let put = stage.questions.recv().await.unwrap();
     assert!(put.params.get().contains(&long));
@@ -272,9 +274,10 @@ async fn next_answer(foot: &mut TestFoot) -> UpcallResult {
 async fn a_question_that_comes_in_part_goes_with_its_connection() {
     let mut stage = stage().await;
     let long = "x".repeat(3 * MAX_FRAME_BYTES);
-    let text = footbridge_shared::message::FootToHub::decode(&upcall(&stage.call, "q", &long)).unwrap().encode();
-    let part = footbridge_shared::part::Part { id: [7; 16], seq: 0, last: false, data: &text.as_bytes()[..30_000] };
-    stage.foot.say_frame(crate::sources::feet::Frame::Binary(part.encode().unwrap().into())).await;
+    let text = FootToHub::decode(&upcall(&stage.call, "q", &long)).unwrap().encode();
+    let data = &text.as_bytes()[..PART_FRAME_BYTES - HEADER_BYTES];
+    let part = Part { id: [7; 16], seq: 0, last: false, data };
+    stage.foot.say_frame(Frame::Binary(part.encode().unwrap().into())).await;
     hear!(stage.foot, Credit);
     assert!(stage.hub.registry.core.node.parts.used() > 0);
     let (mut foot, _) = stage.foot.resume(&stage.hub, "ada", &[(&stage.call, InFlightState::Running)]).await;
