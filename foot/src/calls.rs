@@ -11,7 +11,7 @@ use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
 use std::time::Duration;
 
-use footbridge_shared::id::CallId;
+use footbridge_shared::id::{CallId, Subject};
 use footbridge_shared::limits::{MAX_MESSAGE_BYTES, MAX_RESULT_BYTES};
 use footbridge_shared::message::{Call, CallResult, Cancel, FootToHub, InFlight, InFlightState};
 use footbridge_shared::{ErrorCode, Outcome};
@@ -22,6 +22,7 @@ use crate::clock::SharedClock;
 use crate::failure::Failure;
 use crate::frame::{Frame, too_large};
 use crate::journal::{self, Entry, Journal};
+use crate::line::Line;
 use crate::tools::context::Sign;
 use crate::tools::{Registered, ToolOutput};
 use kept::{Done, Kept};
@@ -71,6 +72,10 @@ pub(crate) struct Calls {
     capacity: Capacity,
     clock: SharedClock,
     message_bytes: usize,
+    /// The way to the clients that calls came through.
+    line: Line,
+    /// Whose foot this is, once a hub said so.
+    owner: Option<Subject>,
     live: HashMap<CallId, Live>,
     queue: VecDeque<CallId>,
     tasks: JoinSet<End>,
@@ -93,6 +98,8 @@ impl Calls {
             capacity,
             clock,
             message_bytes: MAX_MESSAGE_BYTES,
+            line: Line::default(),
+            owner: None,
             live: HashMap::new(),
             queue: VecDeque::new(),
             tasks: JoinSet::new(),
@@ -107,6 +114,17 @@ impl Calls {
     /// What the hub accepts as one message.
     pub(crate) fn set_message_bytes(&mut self, bytes: usize) {
         self.message_bytes = bytes.min(MAX_MESSAGE_BYTES);
+    }
+
+    /// With a way to the clients that calls came through.
+    #[must_use]
+    pub(crate) fn over(self, line: Line) -> Self {
+        Self { line, ..self }
+    }
+
+    /// Whose foot this is.
+    pub(crate) fn set_owner(&mut self, owner: Subject) {
+        self.owner = Some(owner);
     }
 
     /// Whether a call was here before. Ask first: a call that is known is never run again.
@@ -363,7 +381,8 @@ impl Calls {
             && let Some(call) = self.queue.pop_front()
         {
             if let Some(live) = self.live.get_mut(&call)
-                && let Some(work) = live.start(&call, &self.clock, &self.told.0, &self.journal)
+                && let Some(work) =
+                    live.start(&call, &self.clock, &self.told.0, &self.journal, (&self.line, self.owner.as_ref()))
             {
                 let id = self.tasks.spawn(bounded(work)).id();
                 live.set_task(id);

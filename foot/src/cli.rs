@@ -16,7 +16,6 @@ use std::time::Duration;
 use clap::{Parser, Subcommand};
 
 use crate::config::Environment;
-use crate::launcher;
 use args::SettingsArgs;
 
 /// Exit code of a wrong command line or configuration.
@@ -64,8 +63,8 @@ enum Command {
 /// Runs the command line of a foot. `arguments` are those behind the name of the program.
 pub fn cli_main(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
     let arguments: Vec<OsString> = arguments.into_iter().collect();
-    if launcher::is_meant(&arguments) {
-        return launcher::main();
+    if footbridge_launcher::is_meant(&arguments) {
+        return footbridge_launcher::main();
     }
     let arguments = std::iter::once(OsString::from("foot")).chain(arguments);
     let cli = match Cli::try_parse_from(arguments) {

@@ -6,8 +6,10 @@ mod endpoint;
 mod file;
 mod inherited;
 mod layers;
+mod mcp_json;
 mod own;
 mod rules;
+mod servers;
 mod settings;
 mod token;
 
@@ -29,6 +31,7 @@ use crate::exec::ExecSettings;
 use crate::permissions::{Defaults, Rules};
 use crate::policy::Floor;
 use crate::runner::Runner;
+use crate::servers::ServerSettings;
 use layers::Layers;
 use own::Own;
 
@@ -130,6 +133,10 @@ pub struct FootConfig {
     pub runner: Runner,
     /// What it lets callers do.
     pub(crate) permitted: Permitted,
+    /// Local MCP servers, by name.
+    pub(crate) servers: Vec<ServerSettings>,
+    /// A file of other programs that says more of them.
+    pub(crate) mcp_json: Option<PathBuf>,
 }
 
 /// What a foot lets callers do, as the settings say.
@@ -141,6 +148,8 @@ pub(crate) struct Permitted {
     pub(crate) rules: Arc<Rules>,
     /// Where programs are looked for.
     pub(crate) search_path: Option<OsString>,
+    /// Whether the owner may be asked through an MCP client of theirs.
+    pub(crate) ask_client: bool,
 }
 
 impl FootConfig {
@@ -174,6 +183,8 @@ impl FootConfig {
             exec: ExecSettings::default(),
             runner: Runner::default(),
             permitted: Permitted::default(),
+            servers: Vec::new(),
+            mcp_json: None,
         })
     }
 
@@ -203,6 +214,8 @@ pub(crate) struct Served {
     token: Option<TokenSource>,
     pub(crate) permitted: Permitted,
     pub(crate) exec: ExecSettings,
+    pub(crate) servers: Vec<ServerSettings>,
+    mcp_json: Option<PathBuf>,
 }
 
 impl Served {
@@ -282,6 +295,8 @@ pub(crate) fn resolve(
     config.homes = served.homes;
     config.permitted = served.permitted;
     config.exec = served.exec;
+    config.servers = served.servers;
+    config.mcp_json = served.mcp_json;
     let file = layers.file.clone().or_else(|| Own::new(environment).settings);
     Ok(Resolved { config, file, origins: layers.origins })
 }

@@ -1,6 +1,6 @@
 //! Running commands: what they inherit, what they may reach, and what becomes of them.
 //!
-//! Each command has a launcher of its own ([`crate::launcher`]), so that nothing of it is left when it ends, when its time
+//! Each command has a launcher of its own ([`footbridge_launcher`]), so that nothing of it is left when it ends, when its time
 //! is up, when its call is cancelled, and when the foot is killed.
 
 mod command_tool;
@@ -8,9 +8,8 @@ mod environment;
 mod input;
 mod job;
 mod jobs;
-mod leftovers;
+mod orders;
 mod output;
-mod process;
 mod reach;
 mod report;
 mod settings;
@@ -20,6 +19,8 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
+use footbridge_launcher::Order;
+use footbridge_launcher::sandbox::{self, SandboxError};
 use footbridge_shared::{ErrorCode, Outcome};
 
 pub(crate) use command_tool::check_all as check_commands;
@@ -27,16 +28,14 @@ pub use command_tool::{Checked, CommandInput, CommandTool, InputType};
 pub(crate) use environment::{Inherited, check as check_environment, word as check_word};
 pub(crate) use input::write_input;
 pub(crate) use jobs::{Input, Jobs};
-pub(crate) use process::Launcher;
+pub(crate) use orders::Orders;
 pub use reach::ReachError;
 pub(crate) use report::{Lines, lines, result, state};
 pub use settings::{ExecSettings, KernelSandbox};
 
 use crate::failure::Failure;
-use crate::launcher::Order;
 use crate::permissions::{Command, CommandLine, Permissions};
 use crate::policy::Policy;
-use crate::sandbox::{self, Grant, Right, SandboxError};
 use crate::tools::{CallContext, ToolOutput};
 use jobs::Start;
 
@@ -76,11 +75,8 @@ impl From<SandboxError> for ExecUnavailable {
 #[derive(Debug)]
 pub(crate) struct Executor {
     jobs: Arc<Jobs>,
-    policy: Arc<Policy>,
-    write: bool,
+    orders: Orders,
     any: bool,
-    settings: ExecSettings,
-    inherited: Inherited,
 }
 
 /// A command, how long it may run, and how long somebody waits for it.
@@ -124,19 +120,17 @@ impl Executor {
         if cfg!(not(target_os = "linux")) {
             return Err(ExecUnavailable::System);
         }
-        let policy = permissions.policy().clone();
-        let inherited = Inherited::new(variables, policy.roots());
-        let (write, any) = (permissions.offers_write(), permissions.offers_exec());
-        let executor = Self { jobs, policy, write, any, settings, inherited };
-        match executor.settings.sandbox {
+        let orders = Orders::new(permissions, settings, variables);
+        let executor = Self { jobs, orders, any: permissions.offers_exec() };
+        match executor.orders.settings().sandbox {
             KernelSandbox::Off => tracing::warn!(
                 "commands run unconfined: they may do what your account may, whatever the roots and rules are"
             ),
             KernelSandbox::Required => {
-                executor.grants()?;
+                executor.orders.grants()?;
                 let confined = sandbox::probe()?;
                 tracing::warn!(
-                    write = executor.write,
+                    write = executor.orders.write(),
                     other_processes = if confined.scoped { "kept out" } else { "within reach: it takes Linux 6.12" },
                     sockets_in_files = if confined.sockets { "kept out" } else { "within reach, such as docker's" },
                     network = "within reach",
@@ -154,7 +148,7 @@ impl Executor {
 
     /// Commands that the owner made tools of.
     pub(crate) fn commands(&self) -> &[Checked] {
-        &self.settings.commands
+        &self.orders.settings().commands
     }
 
     /// Whether callers may come up with commands of their own.
@@ -203,7 +197,7 @@ impl Executor {
     /// # Errors
     /// As [`crate::policy::Gate::resolve`], and `not_a_file` for what is no folder. Nothing ran.
     pub(crate) async fn resolve_cwd(&self, given: Option<String>) -> Result<PathBuf, Failure> {
-        let policy = self.policy.clone();
+        let policy = self.orders.policy().clone();
         let resolved = tokio::task::spawn_blocking(move || resolve_cwd(&policy, given.as_deref().unwrap_or("."))).await;
         let broken = |cause| Failure::not_run(ErrorCode::Internal, "the folder could not be looked at").cause(cause);
         resolved.map_err(broken)?
@@ -218,37 +212,10 @@ impl Executor {
             CommandLine::Argv(words) => {
                 let first = words.first().ok_or_else(|| Failure::invalid_arguments("`argv` is empty"))?;
                 let argv = words.iter().map(|word| Ok(check_word(word)?.into())).collect::<Result<_, Failure>>()?;
-                (self.inherited.program(first, &command.cwd)?, argv)
+                (self.orders.program(first, &command.cwd)?, argv)
             }
         };
-        let temporary = reach::temporary();
-        let grants = match self.settings.sandbox {
-            KernelSandbox::Off => None,
-            KernelSandbox::Required => {
-                let mut grants = self.grants().map_err(|error| {
-                    Failure::not_run(
-                        ErrorCode::SandboxUnavailable,
-                        "commands cannot be kept to the roots as they are now",
-                    )
-                    .cause(error)
-                })?;
-                grants.push(Grant::new(&temporary, Right::ChangeAndExecute));
-                Some(grants)
-            }
-        };
-        let environment = self.inherited.with(&command.env, &temporary);
-        Ok(Order {
-            program: program.into(),
-            argv,
-            environment: environment.into_iter().map(|(name, value)| (name.into(), value.into())).collect(),
-            cwd: command.cwd.clone().into(),
-            temporary: temporary.into(),
-            grants,
-        })
-    }
-
-    fn grants(&self) -> Result<Vec<Grant>, ReachError> {
-        reach::grants(&self.policy, self.write, &self.settings, self.inherited.path())
+        self.orders.order(program, argv, &command.env, command.cwd.clone(), true)
     }
 }
 

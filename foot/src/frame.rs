@@ -37,8 +37,8 @@ impl Frame {
             | FootToHub::Error(_)
             | FootToHub::Credit(_)
             | FootToHub::PartsFrom(_) => Lane::Control,
-            // A change of tools must not overtake the one before it.
-            FootToHub::Tools(_) => Lane::Bulk(None),
+            // A change of what is offered must not overtake the one before it.
+            FootToHub::Tools(_) | FootToHub::Servers(_) => Lane::Bulk(None),
             _ if text.len() < BULK_BYTES => Lane::Small,
             _ => Lane::Bulk(message.call().map(|call| Flow::of(call, random::bytes))),
         };

@@ -14,26 +14,23 @@ mod failure;
 mod frame;
 mod identity;
 mod journal;
-#[cfg(target_os = "linux")]
-mod launcher;
-#[cfg(not(target_os = "linux"))]
-#[path = "launcher/elsewhere.rs"]
-mod launcher;
+mod line;
 mod offer;
 mod permissions;
 mod policy;
 mod random;
 mod reload;
 mod runner;
-mod sandbox;
+mod servers;
 mod session;
 mod tools;
 
 use std::sync::Arc;
 
-use offer::Offer;
+use offer::{Offer, orders};
 use permissions::{Asker, Headless};
 use reload::Source;
+use servers::Servers;
 use tokio_util::sync::CancellationToken;
 use tools::ToolSet;
 
@@ -45,7 +42,6 @@ pub use exec::{
     ReachError,
 };
 pub use identity::IdentityError;
-pub use launcher::{COMMAND as JOB_COMMAND, main as job_main};
 pub use policy::{FloorRule, PolicyError};
 pub use runner::Runner;
 
@@ -80,15 +76,18 @@ async fn serve(
     let (tools, left_out) = ToolSet::new(offer.tools(&config, &permissions), &permissions);
     offer::tell(left_out);
     let tools = Arc::new(tools);
+    let servers = Servers::open(&config, (&tools, &permissions), clock.clone())?;
+    servers.apply(&config.servers, &orders(&config, &permissions), &permissions);
     let roots: Vec<_> = permissions.policy().roots().iter().map(|root| root.display().to_string()).collect();
     tracing::info!(name = %config.name, hub = %config.hub, ?roots, share = ?config.share, "foot starts");
     if config.runner == Runner::Real {
-        sandbox::tell_of_file_tools();
+        tools::tell_of_confinement();
     }
-    let session = session::Session::new(config.clone(), identity, tools.clone(), clock)?.run(shutdown);
+    let session =
+        session::Session::new(config.clone(), identity, (tools.clone(), servers.clone()), clock)?.run(shutdown);
     let follow = async {
         match source {
-            Some(source) => reload::follow(source, config, &offer, &tools).await,
+            Some(source) => reload::follow(source, config, &offer, &tools, &servers).await,
             None => std::future::pending().await,
         }
     };

@@ -3,10 +3,12 @@
 use std::path::PathBuf;
 use std::sync::Arc;
 
+use footbridge_launcher::Launcher;
+
 use crate::clock::SharedClock;
 use crate::config::{FootConfig, Permitted};
 use crate::error::FootError;
-use crate::exec::{ExecSettings, Executor, Jobs, Launcher};
+use crate::exec::{ExecSettings, Executor, Jobs, Orders};
 use crate::permissions::{Asker, Audit, Desk, Judge, Permissions, Programs, ReadRules, Remembered};
 use crate::policy::{Floor, Policy, PolicyError};
 use crate::runner::Runner;
@@ -67,6 +69,11 @@ pub(crate) fn tools(
     tools
 }
 
+/// How programs of the owner's are started under these settings.
+pub(crate) fn orders(config: &FootConfig, permissions: &Permissions) -> Arc<Orders> {
+    Arc::new(Orders::new(permissions, config.exec.clone(), crate::config::inherited()))
+}
+
 /// Suffix of the file of remembered answers.
 pub(crate) const ANSWERS: &str = "answers.json";
 /// Suffix of the audit file.
@@ -80,7 +87,8 @@ pub(crate) fn judge(roots: &[PathBuf], floor: Floor, permitted: &Permitted) -> R
     let rules = permitted.rules.clone();
     let policy = Policy::new(roots, floor)?.with_rules(Arc::new(ReadRules::new(rules.clone())));
     let programs = Programs::new(permitted.search_path.clone(), policy.roots());
-    Ok(Judge { policy: Arc::new(policy), defaults: permitted.defaults, rules, programs })
+    let (defaults, ask_client) = (permitted.defaults, permitted.ask_client);
+    Ok(Judge { policy: Arc::new(policy), defaults, rules, programs, ask_client })
 }
 
 /// Says what had to be left out.

@@ -46,6 +46,21 @@ pub(crate) enum Action {
     },
     /// To run a command.
     Run(Command),
+    /// To have a local MCP server do something.
+    Server(ServerAction),
+}
+
+/// What a local MCP server would be asked for. What it then does is known to it alone.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct ServerAction {
+    /// The server.
+    pub(crate) server: String,
+    /// Its tool, by its own name; or a method of MCP.
+    pub(crate) what: String,
+    /// What it is given: JSON.
+    pub(crate) arguments: String,
+    /// What the owner says of this server, where no rule speaks.
+    pub(crate) permission: Mode,
 }
 
 /// What is done with a file.
@@ -150,7 +165,7 @@ impl Permissions {
     /// Without any rule but those of the policy, and without anybody to ask.
     #[cfg(test)]
     pub(crate) fn new(policy: Arc<Policy>, defaults: Defaults) -> Arc<Self> {
-        let judge = Judge { policy, defaults, rules: Arc::default(), programs: Programs::default() };
+        let judge = Judge { policy, defaults, rules: Arc::default(), programs: Programs::default(), ask_client: false };
         Self::with(judge, Arc::new(Desk::closed()))
     }
 
@@ -167,6 +182,16 @@ impl Permissions {
     /// Whether the tools that run commands could ever do so.
     pub(crate) fn offers_exec(&self) -> bool {
         self.judge.defaults.exec != Mode::Deny || self.judge.rules.could_allow(&EXEC_TOOLS, true)
+    }
+
+    /// Whether a tool that no mode lets go on could ever be let do something, by a rule.
+    pub(crate) fn could_allow(&self, tool: &str) -> bool {
+        self.judge.rules.could_allow_tool(tool)
+    }
+
+    /// Whether there is any rule by which a tool of a local server could be let do something.
+    pub(crate) fn could_allow_some(&self) -> bool {
+        self.judge.rules.could_allow_some()
     }
 
     /// Which paths are served.
@@ -187,6 +212,7 @@ impl Permissions {
                 Decision { verdict: Verdict::Allow, reason: Reason::Reading } => return Ok(()),
                 decision => decision,
             },
+            Action::Server(_) => self.judge.decide(tool, action, remembered),
             Action::File { access: Access::Read, .. } if self.judge.rules.count() == 0 => {
                 self.judge.decide(tool, action, remembered)
             }
@@ -199,7 +225,12 @@ impl Permissions {
                 })?
             }
         };
-        self.desk.settle(tool, action, ctx, decision).await
+        self.desk.settle(tool, action, ctx, decision, self.judge.ask_client).await
+    }
+
+    /// Whether a rule, or a mode, speaks against something, without asking anybody.
+    pub(crate) fn forbids(&self, tool: &str, action: &Action) -> bool {
+        self.judge.decide(tool, action, None).verdict == Verdict::Deny
     }
 
     /// Keeps in the books that a call was refused before the rules were asked: for its path.

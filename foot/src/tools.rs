@@ -40,6 +40,7 @@ pub(crate) use context::CallContext;
 pub(crate) use output::ToolOutput;
 pub(crate) use output::raw;
 pub(crate) use set::{Announcer, Registered, Snapshot, ToolSet, ToolSetError};
+pub(crate) use threads::tell_of_confinement;
 
 use crate::exec::Executor;
 use crate::failure::Failure;

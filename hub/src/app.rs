@@ -6,29 +6,36 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
+use footbridge_launcher::Launcher;
 use tokio::net::TcpListener;
 use tokio::sync::broadcast;
 use tokio::sync::broadcast::error::RecvError;
 
 use crate::access::{AccessError, Tenants, Tokens};
 use crate::clock::{SharedClock, SystemClock};
-use crate::config::HubConfig;
+use crate::config::{HubConfig, McpCommands};
 use crate::dispatch::audit::AuditLog;
 use crate::dispatch::keyed::KeyedCalls;
 use crate::dispatch::{Dispatcher, DispatcherParts, Sources};
 use crate::documents::{Bundled, DocumentChange, DocumentParts, Documents, FolderError};
 use crate::domain::changes::SurfaceChanges;
 use crate::domain::failure::Failure;
+use crate::domain::mcp::McpServers;
+use crate::domain::principal::Reach;
 use crate::domain::scope::Scope;
 use crate::lifecycle::Lifecycle;
 use crate::script::{Pool, PoolConfig};
 use crate::sources::builtin::{BuiltInError, BuiltInSource, NAMES, Services};
-use crate::sources::configured::{Checker, ConfiguredSource, Dependencies, Registry, RegistryError};
+use crate::sources::configured::{
+    AllowedPrograms, Checker, ChildSettings, ConfiguredSource, Dependencies, McpServersOfHub, Registry, RegistryError,
+};
 use crate::sources::feet::{FeetConfig, FeetParts, FeetRegistry, ScopeCheck};
 use crate::store::journal::StoredJournal;
 use crate::store::lock::{DataLock, LockError};
 use crate::store::sqlite::{OpenError, SqliteStore};
 use crate::store::{Store, StoreError};
+use crate::web::host::HostRules;
+use crate::web::mcp::Mcp;
 use crate::web::{AppState, server};
 
 /// Why a hub did not start. Safe to show to its operator.
@@ -134,6 +141,9 @@ impl Hub {
         tenants.set_folder_scopes(documents.folder_scopes());
         lifecycle.spawn("folder scopes", follow_folder(changes, documents.clone(), tenants.clone(), lifecycle.clone()));
 
+        let surface = SurfaceChanges::default();
+        lifecycle.spawn("surface", follow_documents(documents.subscribe(), surface.clone(), lifecycle.clone()));
+
         let reader = Arc::new(documents.clone());
         let scripts =
             Arc::new(Pool::start(&pool_config(&config)?, reader.clone(), &lifecycle).await.map_err(AppError::Scripts)?);
@@ -148,7 +158,7 @@ impl Hub {
             scopes: Arc::new(KnownScopes(tenants.clone())),
             built_ins: NAMES.iter().map(|name| (*name).to_owned()).collect(),
             late: keyed.clone(),
-            surfaces: SurfaceChanges::default(),
+            surfaces: surface.clone(),
         })
         .await?;
         let built_in = BuiltInSource::new(&Services {
@@ -157,7 +167,9 @@ impl Hub {
             feet: Arc::new(feet.clone()),
             scripts: scripts.clone(),
         })?;
-        let dependencies = Dependencies { documents: reader, scripts: scripts.clone(), feet: Arc::new(feet.clone()) };
+        let servers = McpServersOfHub::new(child_settings(&config), clock.clone(), surface.clone(), &lifecycle);
+        let dependencies =
+            Dependencies { documents: reader, scripts: scripts.clone(), feet: Arc::new(feet.clone()), servers };
         let configured = ConfiguredSource::new(documents.clone(), checker, dependencies, &lifecycle);
         let dispatcher = Dispatcher::new(DispatcherParts {
             sources: Sources {
@@ -170,10 +182,15 @@ impl Hub {
             feet: Arc::new(feet.clone()),
             lifecycle: lifecycle.clone(),
         });
+        let mcp_servers: Vec<Arc<dyn McpServers>> = vec![Arc::new(configured.clone()), Arc::new(feet.clone())];
+        let hosts =
+            HostRules::new(address, config.public_url.as_deref(), &config.allowed_hosts, &config.allowed_origins);
         let state = AppState {
+            mcp: Mcp::new(mcp_servers, surface, &lifecycle),
+            hosts,
             dispatcher,
             documents,
-            configured,
+            configured: configured.clone(),
             feet,
             tokens: tokens.clone(),
             tenants: tenants.clone(),
@@ -182,6 +199,8 @@ impl Hub {
             lifecycle: lifecycle.clone(),
         };
         server::spawn(listener, Arc::new(state));
+        // Behind the listener: a hub with many scopes is up before it has looked into all of them.
+        lifecycle.spawn("first look at tools", first_look(configured, tenants.clone(), lifecycle.clone()));
         Ok(Self { address, lifecycle, tokens, tenants, scripts, store, _lock: lock })
     }
 
@@ -224,6 +243,30 @@ fn pool_config(config: &HubConfig) -> Result<PoolConfig, AppError> {
     })
 }
 
+fn child_settings(config: &HubConfig) -> ChildSettings {
+    ChildSettings {
+        launcher: Launcher::of_this_program(),
+        allowed: match &config.mcp.commands {
+            Some(McpCommands::Any) => AllowedPrograms::Any,
+            Some(McpCommands::Listed(programs)) => AllowedPrograms::Listed(programs.clone()),
+            None => AllowedPrograms::Listed(Vec::new()),
+        },
+        environment: config.mcp.environment.clone(),
+    }
+}
+
+/// Looks into every scope once, so that MCP servers are there before somebody asks for their tools.
+async fn first_look(configured: ConfiguredSource, tenants: Arc<Tenants>, lifecycle: Lifecycle) {
+    let scopes = tenants
+        .list(&Reach::HUB)
+        .into_iter()
+        .flat_map(|tenant| tenant.projects.into_iter().map(move |project| Scope::new(tenant.name.clone(), project)));
+    tokio::select! {
+        () = configured.warm(scopes) => {}
+        () = lifecycle.soft().cancelled() => {}
+    }
+}
+
 fn feet_config(config: &HubConfig) -> FeetConfig {
     FeetConfig {
         node: config.node.clone(),
@@ -247,6 +290,23 @@ async fn follow_folder(
                 Ok(_) | Err(RecvError::Lagged(_)) => {
                     tenants.set_folder_scopes(documents.folder_scopes());
                 }
+                Err(RecvError::Closed) => return,
+            },
+        }
+    }
+}
+
+/// Documents say what tools there are.
+async fn follow_documents(
+    mut changes: broadcast::Receiver<DocumentChange>,
+    surface: SurfaceChanges,
+    lifecycle: Lifecycle,
+) {
+    loop {
+        tokio::select! {
+            () = lifecycle.soft().cancelled() => return,
+            change = changes.recv() => match change {
+                Ok(_) | Err(RecvError::Lagged(_)) => surface.tell(),
                 Err(RecvError::Closed) => return,
             },
         }

@@ -4,6 +4,7 @@
 //! This module alone reads the environment and the files that set things up: those of operators ([`load`]), and those in
 //! the user's state folder, by which the CLI finds the hub of a folder ([`state`], [`connection`]).
 
+use std::ffi::OsString;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -34,6 +35,12 @@ pub struct HubConfig {
     pub data: PathBuf,
     /// A folder whose files are documents, `<tenant>/<project>/<path>`.
     pub documents: Option<PathBuf>,
+    /// How the hub is reached from outside: scheme, host and perhaps port.
+    pub public_url: Option<String>,
+    /// Further names by which it is reached, each perhaps with a port.
+    pub allowed_hosts: Vec<String>,
+    /// Origins of web pages that may speak to it.
+    pub allowed_origins: Vec<String>,
     /// The script sandbox.
     pub script: ScriptConfig,
     /// The hub's name, which feet see.
@@ -42,6 +49,26 @@ pub struct HubConfig {
     pub log: String,
     /// How feet are watched.
     pub feet: FeetConfig,
+    /// Programs of MCP servers.
+    pub mcp: McpConfig,
+}
+
+/// What documents may have the hub start, and how.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct McpConfig {
+    /// Which programs; `None`: nobody said.
+    pub commands: Option<McpCommands>,
+    /// What they inherit of the hub's environment.
+    pub environment: Vec<(OsString, OsString)>,
+}
+
+/// Which programs documents may have the hub start.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum McpCommands {
+    /// Any.
+    Any,
+    /// These: names that are looked for in `PATH`, or absolute paths.
+    Listed(Vec<String>),
 }
 
 /// Limits of the script sandbox.
@@ -104,17 +131,20 @@ pub fn load(sources: &Sources<'_>) -> Result<Loaded, ConfigError> {
     }
     layers.lay_over(environment::settings(sources.environment));
     layers.lay_over(sources.flags.settings());
-    let config = build(&mut layers)?;
+    let config = build(&mut layers, sources.environment)?;
     Ok(Loaded { config, settings: layers.shown(), warnings: sources.environment.near_misses() })
 }
 
-fn build(layers: &mut Layers) -> Result<HubConfig, ConfigError> {
+fn build(layers: &mut Layers, environment: &Environment) -> Result<HubConfig, ConfigError> {
     let workers = layers.get(Key::ScriptWorkers, parse::count_from(1))?;
     layers.fill(Key::ScriptPerTenant, share_of_a_tenant(workers).to_string());
     Ok(HubConfig {
         listen: layers.get(Key::Listen, parse::address)?,
         data: layers.path(Key::Data)?,
         documents: layers.optional_path(Key::Documents),
+        public_url: layers.optional(Key::PublicUrl, parse::site)?,
+        allowed_hosts: layers.optional(Key::AllowedHosts, parse::hosts)?.unwrap_or_default(),
+        allowed_origins: layers.optional(Key::AllowedOrigins, parse::sites)?.unwrap_or_default(),
         script: ScriptConfig {
             workers,
             per_tenant: layers.get(Key::ScriptPerTenant, parse::count_from(1))?,
@@ -126,6 +156,10 @@ fn build(layers: &mut Layers) -> Result<HubConfig, ConfigError> {
         feet: FeetConfig {
             heartbeat: layers.get(Key::FeetHeartbeatMs, parse::milliseconds)?,
             resume_grace: layers.get(Key::FeetResumeGraceMs, parse::milliseconds)?,
+        },
+        mcp: McpConfig {
+            commands: layers.optional(Key::McpCommands, parse::commands)?,
+            environment: environment.inherited(),
         },
     })
 }

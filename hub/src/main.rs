@@ -1,5 +1,5 @@
-//! The `footbridge` binary: the hub and its command line, and, started again by itself, its foot, the launchers of the
-//! foot's commands, and script workers.
+//! The `footbridge` binary: the hub and its command line, and, started again by itself, its foot, the launchers of what
+//! foot and hub start, and script workers.
 
 use std::ffi::OsString;
 use std::process::ExitCode;
@@ -13,8 +13,8 @@ fn main() -> ExitCode {
     match arguments.next() {
         // These are no commands of people: they are met before the command line is read.
         Some(word) if word == cli::FOOT_COMMAND => foot(arguments.collect()),
-        // The foot starts the running program, without knowing which one that is.
-        Some(word) if word == footbridge_foot::JOB_COMMAND => footbridge_foot::job_main(),
+        // Launchers are the running program, whichever one that is.
+        Some(word) if word == footbridge_launcher::COMMAND => footbridge_launcher::main(),
         Some(word) if word == worker::ARGUMENT => worker::main(),
         word => cli::main(program.into_iter().chain(word).chain(arguments)),
     }

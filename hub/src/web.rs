@@ -4,7 +4,9 @@ pub mod access;
 mod body;
 mod condition;
 pub mod error;
+pub mod host;
 mod in_flight;
+pub mod mcp;
 mod page;
 mod resources;
 pub mod server;
@@ -34,6 +36,7 @@ pub fn router(state: Arc<AppState>) -> Router {
     routes
         .merge(resources::openapi::route(document))
         .route("/ws/foot", axum::routing::get(resources::socket::foot))
+        .merge(mcp::routes())
         // Authentication runs where the matched path is known: the table is by route, not by text.
         .route_layer(from_fn_with_state(state.clone(), access::guard))
         .method_not_allowed_fallback(error::method_not_allowed)

@@ -6,6 +6,9 @@ pub mod echo;
 mod effort;
 mod keyed;
 pub mod load;
+mod mcp;
+mod mcp_callers;
+pub mod mcp_echo;
 mod payloads;
 mod relay;
 mod slow_link;
@@ -33,6 +36,7 @@ pub async fn run(words: impl IntoIterator<Item = String>) -> Result<()> {
             Part::Relay => relay::run(effort).await?,
             Part::Keyed => keyed::run(effort).await?,
             Part::Payloads => payloads::run(effort).await?,
+            Part::Mcp => mcp::run(effort).await?,
             Part::SlowLink => slow_link::run(effort).await?,
         }
     }

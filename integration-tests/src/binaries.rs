@@ -22,6 +22,15 @@ pub fn foot() -> Result<PathBuf> {
     binary("foot")
 }
 
+/// A binary of this package, which cargo builds with its tests.
+///
+/// # Errors
+/// When it is not there.
+pub fn own(name: &str) -> Result<PathBuf> {
+    let path = target()?.join(name);
+    if path.is_file() { Ok(path) } else { Err(format!("{} is not there", path.display()).into()) }
+}
+
 /// The profile's folder: the test binary lies in its `deps`.
 fn target() -> Result<PathBuf> {
     let own = std::env::current_exe()?;
@@ -33,8 +42,7 @@ fn target() -> Result<PathBuf> {
 fn binary(name: &str) -> Result<PathBuf> {
     static BUILT: OnceLock<std::result::Result<(), String>> = OnceLock::new();
     BUILT.get_or_init(|| build().map_err(|error| error.to_string())).clone()?;
-    let path = target()?.join(name);
-    if path.is_file() { Ok(path) } else { Err(format!("{} is not there", path.display()).into()) }
+    own(name)
 }
 
 /// Builds both binaries, so that no test runs against an old one. Quick when nothing changed.

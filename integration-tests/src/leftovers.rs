@@ -51,16 +51,38 @@ pub fn none_left(folders: &[&Path]) -> Result<()> {
     }
 }
 
+/// The processes that have to do with any of these folders, as they would be listed.
+///
+/// # Errors
+/// When processes cannot be looked at.
 #[cfg(target_os = "linux")]
-fn of(folders: &[&Path]) -> Result<Vec<String>> {
+pub fn of(folders: &[&Path]) -> Result<Vec<String>> {
+    Ok(processes(folders)?.into_iter().map(|(_, shown)| shown).collect())
+}
+
+/// Kills the processes that have to do with any of these folders, and waits for their end.
+///
+/// # Errors
+/// When one is left.
+#[cfg(target_os = "linux")]
+pub fn kill(folders: &[&Path]) -> Result<()> {
+    for (number, _) in processes(folders)? {
+        if let Some(pid) = rustix::process::Pid::from_raw(i32::try_from(number)?) {
+            // It may have ended by itself.
+            let _ = rustix::process::kill_process(pid, Signal::KILL);
+        }
+    }
+    none_left(folders)
+}
+
+#[cfg(target_os = "linux")]
+fn processes(folders: &[&Path]) -> Result<Vec<(u32, String)>> {
     use std::os::unix::ffi::OsStrExt as _;
     let mut left = Vec::new();
     for entry in std::fs::read_dir("/proc")? {
         let process = entry?.path();
         let number = process.file_name().and_then(|name| name.to_str()).and_then(|name| name.parse::<u32>().ok());
-        if number.is_none_or(|number| number == std::process::id()) {
-            continue;
-        }
+        let Some(number) = number.filter(|number| *number != std::process::id()) else { continue };
         // A process that ended while it was looked at has no command line.
         let command = std::fs::read(process.join("cmdline")).unwrap_or_default();
         let works_in = std::fs::read_link(process.join("cwd")).unwrap_or_default();
@@ -70,7 +92,7 @@ fn of(folders: &[&Path]) -> Result<Vec<String>> {
         });
         if concerned {
             let command = String::from_utf8_lossy(&command).replace('\0', " ");
-            left.push(format!("{}: {command}(in {})", process.display(), works_in.display()));
+            left.push((number, format!("{}: {command}(in {})", process.display(), works_in.display())));
         }
     }
     Ok(left)

@@ -5,7 +5,11 @@
 pub mod api;
 pub mod bench;
 pub mod binaries;
+pub mod clients;
+pub mod conformance;
 pub mod eventually;
+pub mod fake_mcp;
+pub mod fixture;
 pub mod foot;
 pub mod hub;
 pub mod leftovers;

@@ -7,6 +7,7 @@ pub mod error;
 pub mod id;
 pub mod limits;
 pub mod message;
+pub mod names;
 pub mod part;
 pub mod parts;
 pub mod proof;

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use footbridge_shared::id::CallId;
+use footbridge_shared::id::{CallId, Subject};
 use footbridge_shared::message::{Call, Caller, InFlightState, Raw};
 use footbridge_shared::{ErrorCode, Outcome};
 use tokio::sync::mpsc;
@@ -13,6 +13,7 @@ use tokio_util::sync::CancellationToken;
 use crate::clock::SharedClock;
 use crate::failure::Failure;
 use crate::journal::{Begun, Entry, Journal, KEYED_FOR, Start, Ticket, UNKEYED_FOR};
+use crate::line::Line;
 use crate::tools::context::{Activity, Phase, Progression, Sign};
 use crate::tools::{Arguments, CallContext, Registered, ToolOutput};
 
@@ -70,6 +71,7 @@ pub(super) struct Work {
     tool: Arc<Registered>,
     arguments: Raw,
     caller: Caller,
+    extra: Option<Raw>,
 }
 
 /// A running call.
@@ -94,8 +96,8 @@ impl Running {
 
 impl Live {
     pub(super) fn queued(call: Call, tool: Arc<Registered>, deadline: Duration) -> Self {
-        let Call { keyed, digest, tool: name, arguments, idle_ms, origin, caller, .. } = call;
-        let stage = Stage::Queued(Some(Box::new(Work { tool, arguments, caller })));
+        let Call { keyed, digest, tool: name, arguments, idle_ms, origin, caller, extra, .. } = call;
+        let stage = Stage::Queued(Some(Box::new(Work { tool, arguments, caller, extra })));
         Self { tool: name, keyed, digest, origin, deadline, idle: Duration::from_millis(idle_ms), stage }
     }
 
@@ -106,11 +108,14 @@ impl Live {
         clock: &SharedClock,
         told: &mpsc::Sender<Sign>,
         journal: &Journal,
+        (line, owner): (&Line, Option<&Subject>),
     ) -> Option<impl Future<Output = End> + use<>> {
         let Stage::Queued(work) = &mut self.stage else { return None };
-        let Work { tool, arguments, caller } = *work.take()?;
+        let Work { tool, arguments, caller, extra } = *work.take()?;
+        let by_owner = owner == Some(&caller.subject);
         let (cancel, activity) = (CancellationToken::new(), Activity::new(clock.clone()));
         let ctx = CallContext::new(call.clone(), caller, self.deadline, cancel.clone(), activity.clone(), told.clone());
+        let ctx = ctx.over(line.clone(), extra, by_owner);
         let progression = ctx.progression();
         // What changes nothing has no business with the journal.
         let entry = (!tool.tool.is_read_only()).then(|| (journal.clone(), self.to_begin(call), journal.ticket()));

@@ -46,6 +46,10 @@ pub(super) struct SettingsArgs {
     /// A path that is never served, with everything below it; can be repeated.
     #[arg(long = "deny", value_name = "PATH")]
     deny: Vec<PathBuf>,
+    /// A file `mcp.json` with MCP servers of this machine to offer, as other programs write it; nothing is read from a working
+    /// folder by itself.
+    #[arg(long, value_name = "FILE")]
+    mcp_json: Option<PathBuf>,
     #[command(flatten)]
     permitted: PermittedArgs,
     /// Settings file [default: footbridge/foot.yaml in your configuration folder]
@@ -127,6 +131,7 @@ impl SettingsArgs {
             deny: (!self.deny.is_empty()).then_some(self.deny),
             write: self.permitted.write(),
             exec: self.permitted.exec(),
+            mcp_json: self.mcp_json,
             kernel_sandbox: self.permitted.no_kernel_sandbox.then_some(KernelSandbox::Off),
             ..Settings::default()
         };

@@ -63,6 +63,9 @@ fn told_line(line: &AuditLine) -> String {
     if let Some(path) = &line.path {
         let _ = write!(text, " {}", quoted(path));
     }
+    for word in line.server.iter().chain(&line.asked) {
+        let _ = write!(text, " {}", quoted(word));
+    }
     for word in line.argv.iter().flatten() {
         let _ = write!(text, " {}", quoted(word));
     }

@@ -144,7 +144,7 @@ fn check_permitted(report: &mut Report, resolved: &Resolved) {
     let counts = format!("{} deny, {} allow, {} ask", rules.deny.len(), rules.allow.len(), rules.ask.len());
     report.line("rules", format!("{counts}  ({})", resolved.origin("permissions")));
     let sandbox = match resolved.config.exec.sandbox {
-        KernelSandbox::Required => match crate::sandbox::probe() {
+        KernelSandbox::Required => match footbridge_launcher::sandbox::probe() {
             Ok(_) => "required, and the kernel can".to_owned(),
             Err(error) => format!("required, so no command is run: {error}"),
         },

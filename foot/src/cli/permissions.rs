@@ -85,6 +85,9 @@ fn told(answer: &Answer) -> String {
         What::File { access, path } => format!("{} {}", escaped(access), quoted(path)),
         What::Argv { argv, cwd, env } => format!("run {} in {}{}", words(argv), quoted(cwd), with(env)),
         What::Shell { script, cwd, env } => format!("run sh -c {} in {}{}", quoted(script), quoted(cwd), with(env)),
+        What::Server { server, asked, .. } => {
+            format!("ask the server {} for {}, with certain arguments", quoted(server), quoted(asked))
+        }
     };
     let always = if answer.allow { "always" } else { "never" };
     format!("{always}  {}  {}  {what}", escaped(&answer.about.subject), escaped(&answer.about.tool))

@@ -5,11 +5,12 @@ use std::sync::Arc;
 
 use clap::Args;
 use comfy_table::{ContentArrangement, Table, presets};
+use footbridge_launcher::Launcher;
 
 use super::{BROKEN, SettingsArgs, complain, say};
 use crate::clock::SystemClock;
 use crate::config::Environment;
-use crate::exec::{Jobs, Launcher};
+use crate::exec::Jobs;
 use crate::offer;
 use crate::permissions::{Desk, Permissions};
 use crate::runner::Runner;

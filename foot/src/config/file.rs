@@ -1,6 +1,7 @@
 //! `foot.yaml`: the user's own settings. It is looked for in the user's configuration folder and nowhere else: a folder
 //! that somebody else filled must not choose the hub, or whom the foot serves.
 
+use std::collections::BTreeMap;
 use std::io::Read as _;
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
@@ -13,9 +14,10 @@ use super::rules::RuleLists;
 use super::settings::Settings;
 use crate::exec::{CommandTool, KernelSandbox};
 use crate::permissions::Mode;
+use crate::servers::ServerText;
 
 /// The keys of the file.
-const KEYS: [&str; 17] = [
+const KEYS: [&str; 20] = [
     "hub",
     "tenant",
     "project",
@@ -33,6 +35,9 @@ const KEYS: [&str; 17] = [
     "sandboxRead",
     "sandboxWrite",
     "commands",
+    "servers",
+    "mcpJson",
+    "askClient",
 ];
 
 #[derive(Debug, Default, Deserialize)]
@@ -55,6 +60,9 @@ struct File {
     sandbox_read: Option<Vec<String>>,
     sandbox_write: Option<Vec<String>>,
     commands: Option<Vec<CommandTool>>,
+    servers: Option<BTreeMap<String, ServerText>>,
+    mcp_json: Option<String>,
+    ask_client: Option<bool>,
 }
 
 #[derive(Debug, Deserialize)]
@@ -65,7 +73,7 @@ enum OneOrMany {
 }
 
 /// The permission bit by which users beside the owner and the group write a file.
-const EVERYBODY_WRITES: u32 = 0o002;
+pub(super) const EVERYBODY_WRITES: u32 = 0o002;
 
 /// Reads the file. `home` is what `~/` stands for.
 pub(super) fn read(path: &Path, home: Option<&Path>) -> Result<Settings, ConfigError> {
@@ -94,7 +102,7 @@ pub(super) fn parse(text: &str, file: &Path, home: Option<&Path>) -> Result<Sett
         }
     };
     // A file of comments alone is an empty one.
-    let keys: Option<std::collections::BTreeMap<String, serde::de::IgnoredAny>> =
+    let keys: Option<BTreeMap<String, serde::de::IgnoredAny>> =
         serde_saphyr::from_str_with_options(text, options()).map_err(|error| error.to_string())?;
     let Some(keys) = keys else { return Ok(Settings::default()) };
     if let Some(unknown) = keys.keys().find(|key| !KEYS.contains(&key.as_str())) {
@@ -127,6 +135,9 @@ pub(super) fn parse(text: &str, file: &Path, home: Option<&Path>) -> Result<Sett
         sandbox_read: paths("sandboxRead", file.sandbox_read)?,
         sandbox_write: paths("sandboxWrite", file.sandbox_write)?,
         commands: file.commands.map(crate::exec::check_commands).transpose()?,
+        servers: file.servers.map(|servers| super::servers::named("servers", servers, home)).transpose()?,
+        mcp_json: file.mcp_json.map(|text| path("mcpJson", text)).transpose()?,
+        ask_client: file.ask_client,
         ..Settings::default()
     })
 }
@@ -141,7 +152,7 @@ fn unknown_key(key: &str) -> String {
 }
 
 /// Paths in the file mean the same wherever the foot is started.
-fn absolute(key: &str, text: &str, home: Option<&Path>) -> Result<PathBuf, String> {
+pub(super) fn absolute(key: &str, text: &str, home: Option<&Path>) -> Result<PathBuf, String> {
     let path = match (text.strip_prefix("~/"), home) {
         (Some(rest), Some(home)) => home.join(rest),
         _ if text == "~" => home.map(Path::to_owned).unwrap_or_default(),

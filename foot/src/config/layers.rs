@@ -7,6 +7,7 @@ use super::{ConfigError, Environment, Origin, Permitted, Served, Settings, Token
 use super::{file, settings};
 use crate::exec::ExecSettings;
 use crate::permissions::{Defaults, Mode};
+use crate::servers::ServerSettings;
 
 /// Settings, strongest first.
 pub(super) struct Layers {
@@ -45,17 +46,39 @@ impl Layers {
         let state = self.pick("state", |layer| layer.state.take()).map(|path| here.join(path));
         let state = state.or_else(|| own.state.clone());
         let (permitted, exec) = (self.permitted(environment), self.exec(here, &environment.homes()));
+        let mcp_json = self.pick("mcpJson", |layer| layer.mcp_json.take()).map(|path| here.join(path));
+        let servers = self.servers(mcp_json.as_deref(), environment)?;
         // No layer can take back what another one keeps to itself.
         let deny = self.all(|layer| layer.deny.take()).into_iter().flatten().map(|path| here.join(path));
         Ok(Served {
             roots: roots.into_iter().map(|root| here.join(root)).collect(),
             homes: environment.homes(),
-            deny: deny.chain(own.folders()).chain(self.file.clone()).collect(),
+            // They hold secrets, and say what is permitted and what is started.
+            deny: deny.chain(own.folders()).chain(self.file.clone()).chain(mcp_json.clone()).collect(),
             state,
             token: token.transpose()?,
             permitted,
             exec,
+            servers,
+            mcp_json,
         })
+    }
+
+    /// Takes out the local MCP servers: those of the settings go before those of other programs.
+    fn servers(
+        &mut self,
+        mcp_json: Option<&Path>,
+        environment: &Environment,
+    ) -> Result<Vec<ServerSettings>, ConfigError> {
+        let mut servers = self.pick("servers", |layer| layer.servers.take()).unwrap_or_default();
+        let others = mcp_json.map(|path| super::mcp_json::read(path, environment)).transpose()?.unwrap_or_default();
+        for other in others {
+            if servers.iter().all(|server| server.name != other.name) {
+                servers.push(other);
+            }
+        }
+        servers.sort_by(|a, b| a.name.cmp(&b.name));
+        Ok(servers)
     }
 
     /// Takes out what says what callers may do.
@@ -67,6 +90,7 @@ impl Layers {
             defaults: Defaults { write, exec },
             rules: self.pick("permissions", |layer| layer.rules.take()).unwrap_or_default(),
             search_path: environment.search_path(),
+            ask_client: self.pick("askClient", |layer| layer.ask_client.take()).unwrap_or_default(),
         }
     }
 

@@ -8,6 +8,7 @@ use std::sync::Arc;
 use super::ConfigError;
 use crate::exec::{Checked, KernelSandbox};
 use crate::permissions::{Mode, Rules};
+use crate::servers::ServerSettings;
 
 /// What one layer says.
 #[derive(Debug, Clone, Default)]
@@ -35,6 +36,12 @@ pub(crate) struct Settings {
     pub(crate) sandbox_write: Option<Vec<PathBuf>>,
     /// From the settings file alone, as the rules.
     pub(crate) commands: Option<Vec<Checked>>,
+    /// As the commands.
+    pub(crate) servers: Option<Vec<ServerSettings>>,
+    /// A file of other programs with more of them.
+    pub(crate) mcp_json: Option<PathBuf>,
+    /// Whether the owner may be asked through an MCP client of theirs.
+    pub(crate) ask_client: Option<bool>,
 }
 
 /// Where a setting comes from.

@@ -3,6 +3,7 @@
 use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::Duration;
 
+use footbridge_launcher::Ending;
 use footbridge_shared::id::Subject;
 use footbridge_shared::message::Stream;
 use serde::Serialize;
@@ -11,7 +12,6 @@ use tokio_util::sync::CancellationToken;
 
 use super::output::{Captured, Decoder, Excerpt};
 use crate::clock::millis;
-use crate::launcher::Ending;
 use crate::tools::CallContext;
 
 /// How far a command is.

@@ -4,6 +4,7 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
+use footbridge_launcher::{Ending, Launcher, NotStarted, Order, Process, Report};
 use footbridge_shared::id::Subject;
 use footbridge_shared::message::Stream;
 use footbridge_shared::{ErrorCode, Outcome};
@@ -13,11 +14,8 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::task::JoinSet;
 
 use super::job::{Job, Why};
-use super::leftovers;
-use super::process::{Launcher, Process};
 use crate::clock::SharedClock;
 use crate::failure::Failure;
-use crate::launcher::{Ending, NotStarted, Order, Report};
 
 /// Commands that run at once, unless the owner says otherwise.
 pub(crate) const DEFAULT_MAX_JOBS: usize = 16;
@@ -90,7 +88,7 @@ impl Jobs {
         };
         let Start { mut order, owner, limit, input } = start;
         let id = crate::random::id();
-        order.environment.push((leftovers::MARK.into(), id.clone().into()));
+        order.environment.push((footbridge_launcher::MARK.into(), id.clone().into()));
         let broken = |cause| Failure::not_run(ErrorCode::ToolFailed, "the command could not be started").cause(cause);
         let mut process = self.launcher.start(&order, input.is_some()).await.map_err(broken)?;
         match process.reports.next().await {
@@ -220,9 +218,7 @@ async fn attend(
 async fn clean_up(id: String, order: Order) {
     tracing::warn!(job = id, "the launcher of a command was killed; what is left of the command is ended");
     let done = tokio::task::spawn_blocking(move || {
-        leftovers::end(&id);
-        // Gone already is what is wanted.
-        let _ = std::fs::remove_dir_all(order.temporary.to_path());
+        footbridge_launcher::end_leftovers(&id, &order.temporary.to_path());
     });
     if done.await.is_err() {
         tracing::error!("the end of a command broke off");

@@ -3,9 +3,10 @@
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
+use footbridge_launcher::sandbox::{Grant, Right};
+
 use super::settings::ExecSettings;
 use crate::policy::Policy;
-use crate::sandbox::{Grant, Right};
 
 /// Programs and their libraries.
 const PROGRAMS: [&str; 9] = ["/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/opt", "/nix/store", "/gnu/store"];

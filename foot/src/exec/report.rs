@@ -2,12 +2,12 @@
 
 use std::time::Duration;
 
+use footbridge_launcher::Ending;
 use footbridge_shared::message::Stream;
 use serde::Serialize;
 
 use super::job::{Job, Status};
 use super::output::Excerpt;
-use crate::launcher::Ending;
 use crate::tools::ToolOutput;
 
 #[derive(Debug, Serialize)]

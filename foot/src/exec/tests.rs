@@ -29,7 +29,7 @@ fn is_a_launcher_when_a_test_starts_it_as_one() {
     // A launcher's standard input is a socket; that of a test run is none.
     let stdin = rustix::fs::fstat(std::io::stdin()).unwrap();
     if rustix::fs::FileType::from_raw_mode(stdin.st_mode) == rustix::fs::FileType::Socket {
-        let _ = crate::launcher::main();
+        let _ = footbridge_launcher::main();
         std::process::exit(0);
     }
 }
@@ -75,7 +75,7 @@ impl Machine {
         let policy = Policy::new(&[root], Floor::new(Some(Path::new("/home/nobody")))).unwrap();
         let permissions = Permissions::new(Arc::new(policy), Defaults { write: special.write, exec: special.exec });
         let test = vec!["--exact".into(), LAUNCHER_TEST.into(), "--nocapture".into()];
-        let launcher = Launcher::of(std::env::current_exe().unwrap(), test);
+        let launcher = footbridge_launcher::Launcher::of(std::env::current_exe().unwrap(), test);
         let jobs = Jobs::new(launcher, Arc::new(SystemClock), special.max_jobs);
         let settings = ExecSettings {
             sandbox: special.sandbox,

@@ -1,5 +1,6 @@
 //! Who is asked about what no rule decides.
 
+pub(super) mod client;
 mod terminal;
 
 use async_trait::async_trait;

@@ -43,7 +43,7 @@ pub(crate) struct AuditLine {
     pub(crate) process: Option<String>,
     /// The tool.
     pub(crate) tool: String,
-    /// `read`, `write`, `delete`, `run`; nothing for what is only in the foot's memory.
+    /// `read`, `write`, `delete`, `run`, `server`; nothing for what is only in the foot's memory.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) action: Option<String>,
     /// The real path.
@@ -58,6 +58,12 @@ pub(crate) struct AuditLine {
     /// Where the command starts.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) cwd: Option<String>,
+    /// The local MCP server.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) server: Option<String>,
+    /// Its tool, by its own name, or the method of MCP.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) asked: Option<String>,
     /// Names that the caller sets in its environment.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub(crate) env: Vec<String>,
@@ -105,6 +111,12 @@ impl AuditLine {
                     ..Self::default()
                 }
             }
+            Action::Server(asked) => Self {
+                action: Some("server".to_owned()),
+                server: Some(asked.server.clone()),
+                asked: Some(cut(&asked.what)),
+                ..Self::default()
+            },
         }
     }
 }

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use super::command::Reading;
 use super::programs::Programs;
 use super::rules::{List, Place, Rules, Scene};
-use super::{Access, Action, Command, CommandLine, Defaults, Mode};
+use super::{Access, Action, Command, CommandLine, Defaults, Mode, ServerAction};
 use crate::policy::Policy;
 
 /// What becomes of an action.
@@ -16,6 +16,16 @@ pub(crate) enum Verdict {
     Allow,
     Deny,
     Ask,
+}
+
+impl From<Mode> for Verdict {
+    fn from(mode: Mode) -> Self {
+        match mode {
+            Mode::Deny => Self::Deny,
+            Mode::Ask => Self::Ask,
+            Mode::Allow => Self::Allow,
+        }
+    }
 }
 
 /// Why.
@@ -29,6 +39,8 @@ pub(crate) enum Reason {
     Remembered(Verdict),
     /// A mode of the settings, by its key.
     Mode(&'static str, Mode),
+    /// What the settings say of a local server.
+    Server(String, Mode),
     /// Nothing speaks against what only reads.
     Reading,
     /// The owner wrote the command into the settings.
@@ -45,6 +57,7 @@ impl fmt::Display for Reason {
             Self::Remembered(Verdict::Allow) => f.write_str("remembered: always yes"),
             Self::Remembered(_) => f.write_str("remembered: always no"),
             Self::Mode(key, mode) => write!(f, "{key}: {mode}"),
+            Self::Server(server, mode) => write!(f, "servers.{server}.permission: {mode}"),
             Self::Reading => f.write_str("what only reads is allowed"),
             Self::Configured => f.write_str("the command stands in the settings"),
             Self::TooMuch => f.write_str("it is too long or too deeply nested to be judged"),
@@ -74,12 +87,7 @@ impl Decision {
     }
 
     fn by_mode(key: &'static str, mode: Mode) -> Self {
-        let verdict = match mode {
-            Mode::Deny => Verdict::Deny,
-            Mode::Ask => Verdict::Ask,
-            Mode::Allow => Verdict::Allow,
-        };
-        Self::new(verdict, Reason::Mode(key, mode))
+        Self::new(mode.into(), Reason::Mode(key, mode))
     }
 }
 
@@ -90,6 +98,8 @@ pub(crate) struct Judge {
     pub(crate) defaults: Defaults,
     pub(crate) rules: Arc<Rules>,
     pub(crate) programs: Programs,
+    /// Whether the owner may be asked through an MCP client of theirs.
+    pub(crate) ask_client: bool,
 }
 
 impl Judge {
@@ -100,6 +110,11 @@ impl Judge {
                 |list| self.rules.on_tool(list, tool).map(|rule| rule.place.clone()),
                 remembered,
                 || Decision::new(Verdict::Allow, Reason::Reading),
+            ),
+            Action::Server(ServerAction { server, permission, .. }) => self.in_order(
+                |list| self.rules.on_tool(list, tool).map(|rule| rule.place.clone()),
+                remembered,
+                || Decision::new((*permission).into(), Reason::Server(server.clone(), *permission)),
             ),
             Action::File { access, path } => self.file(tool, *access, path, remembered),
             Action::Run(command) => self.command(tool, command, remembered),

@@ -6,7 +6,7 @@ use std::time::Duration;
 use footbridge_shared::message::Caller;
 use footbridge_shared::{ErrorCode, Outcome};
 
-use super::ask::Question;
+use super::ask::{Question, client};
 use super::audit::cut;
 use super::remembered::Answer;
 use super::{Action, Asker, Audit, AuditLine, Decision, Headless, Literal, Reason, Remembered, Verdict, shown};
@@ -53,12 +53,13 @@ impl Desk {
         action: &Action,
         ctx: &CallContext,
         decision: Decision,
+        ask_client: bool,
     ) -> Result<(), Failure> {
         let Decision { verdict, reason } = decision;
         let (said, result) = match verdict {
             Verdict::Allow => ("allow", Ok(())),
             Verdict::Deny => ("deny", Err(denied(&reason))),
-            Verdict::Ask => self.ask(tool, action, ctx, &reason).await,
+            Verdict::Ask => self.ask(tool, action, ctx, &reason, ask_client).await,
         };
         self.write(tool, AuditLine::about(action), ctx, said, reason.to_string());
         result
@@ -90,8 +91,10 @@ impl Desk {
         action: &Action,
         ctx: &CallContext,
         reason: &Reason,
+        ask_client: bool,
     ) -> (&'static str, Result<(), Failure>) {
-        if !self.asker.is_there() {
+        let client = ask_client && client::can_be_asked(ctx);
+        if !client && !self.asker.is_there() {
             return ("nobody", Err(nobody(reason)));
         }
         let wait = ctx.left().min(MAX_WAIT);
@@ -104,7 +107,16 @@ impl Desk {
             seconds: wait.as_secs(),
         };
         ctx.asking();
-        let asked = self.asker.ask(question);
+        let asked = async {
+            if !client {
+                return self.asker.ask(question).await;
+            }
+            match client::ask(ctx, &question).await {
+                Some(reply) => Some(reply),
+                None if self.asker.is_there() => self.asker.ask(question).await,
+                None => None,
+            }
+        };
         let still = async {
             let mut signs = tokio::time::interval(STILL_ASKING);
             let mut seconds = 0.0;
@@ -164,6 +176,9 @@ fn denied(reason: &Reason) -> Failure {
         }
         Reason::Mode(key, mode) => {
             format!("`{key}: {mode}` is in force there; a rule under permissions.allow in foot.yaml can allow it")
+        }
+        Reason::Server(..) => {
+            format!("`{reason}` is in force there; a rule under permissions.allow in foot.yaml can allow it")
         }
         Reason::TooMuch => "make it shorter, or nest it less".to_owned(),
         Reason::Reading | Reason::Configured => return failure,

@@ -9,7 +9,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use serde::{Deserialize, Serialize};
 
-use super::{Access, Action, CommandLine, Verdict};
+use super::{Access, Action, CommandLine, ServerAction, Verdict};
 
 /// Most answers that are kept.
 const MAX_ANSWERS: usize = 2_000;
@@ -86,6 +86,15 @@ pub(crate) enum What {
         #[serde(default, skip_serializing_if = "Option::is_none")]
         env: Option<String>,
     },
+    /// Something of a local MCP server.
+    Server {
+        /// The server.
+        server: String,
+        /// Its tool, or the method of MCP.
+        asked: String,
+        /// BLAKE3 of what it is given; that may hold secrets.
+        arguments: String,
+    },
 }
 
 impl Literal {
@@ -102,6 +111,11 @@ impl Literal {
                     CommandLine::Shell(script) => What::Shell { script, cwd, env },
                 }
             }
+            Action::Server(ServerAction { server, what, arguments, .. }) => What::Server {
+                server: server.clone(),
+                asked: what.clone(),
+                arguments: blake3::hash(arguments.as_bytes()).to_hex().to_string(),
+            },
         };
         Some(Self { subject: subject.to_owned(), tool: tool.to_owned(), what })
     }

@@ -295,6 +295,17 @@ impl Rules {
         self.allow.iter().chain(&self.ask).any(|rule| rule.could_allow(tools, commands))
     }
 
+    /// Whether a tool of which nothing more is known could ever be let do something, by a rule.
+    pub(crate) fn could_allow_tool(&self, tool: &str) -> bool {
+        let mut rules = self.allow.iter().chain(&self.ask);
+        rules.any(|rule| rule.is_about(tool) && matches!(rule.about, About::Anything))
+    }
+
+    /// Whether there is any rule by which such a tool could be.
+    pub(crate) fn could_allow_some(&self) -> bool {
+        self.allow.iter().chain(&self.ask).any(|rule| matches!(rule.about, About::Anything))
+    }
+
     /// The first rule of a list that speaks of what a tool does with a path.
     pub(crate) fn on_path(&self, list: List, tool: &str, path: &Path, scene: &Scene<'_>) -> Option<&Rule> {
         self.list(list).iter().find(|rule| rule.matches_path(tool, path, scene))

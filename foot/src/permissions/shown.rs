@@ -2,7 +2,7 @@
 
 use footbridge_shared::text::is_hidden;
 
-use super::{Action, CommandLine};
+use super::{Action, CommandLine, ServerAction};
 
 /// Longest text that is shown of one word, in characters.
 const MAX_WORD_CHARS: usize = 2_000;
@@ -48,6 +48,10 @@ pub(crate) fn lines(action: &Action) -> Vec<String> {
             lines.extend(command.stdin.as_ref().map(|text| format!("reads {}", quoted(text))));
             lines
         }
+        Action::Server(ServerAction { server, what, arguments, .. }) => vec![
+            format!("ask the server {} for {}", quoted(server), quoted(what)),
+            format!("with {}", quoted(arguments)),
+        ],
     }
 }
 

@@ -53,6 +53,7 @@ impl Machine {
             defaults: Defaults { write: settings.write.unwrap_or_default(), exec: settings.exec.unwrap_or_default() },
             rules,
             programs: Programs::new(Some(self.top.join("bin").into()), &roots),
+            ask_client: settings.ask_client.unwrap_or_default(),
         }
     }
 

@@ -6,10 +6,11 @@ use std::sync::atomic::{AtomicU8, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
+use footbridge_mcp::RpcError;
 use footbridge_shared::ErrorCode;
 use footbridge_shared::Outcome;
 use footbridge_shared::id::CallId;
-use footbridge_shared::message::{Caller, Progress, Stream};
+use footbridge_shared::message::{Caller, Progress, Raw, Stream};
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
@@ -17,9 +18,12 @@ pub(crate) use sign::Sign;
 
 use crate::clock::{SharedClock, millis};
 use crate::failure::Failure;
+use crate::line::Line;
 
 /// Least time between two progress messages of one call.
 const PROGRESS_INTERVAL: Duration = Duration::from_millis(250);
+/// Time between two signs of life of a call whose client is asked something.
+const STILL_ASKED: Duration = Duration::from_secs(1);
 
 /// The last sign of life of a call, on the foot's clock.
 #[derive(Debug)]
@@ -98,6 +102,10 @@ pub(crate) struct CallContext {
     pub(crate) call: CallId,
     /// For whom it runs.
     pub(crate) caller: Caller,
+    /// What an MCP client sent with it beside name and arguments: a JSON object.
+    pub(crate) extra: Option<Raw>,
+    /// Whether the caller is the owner of this foot, as the hub says.
+    pub(crate) by_owner: bool,
     /// When it has to be over, on the foot's clock.
     deadline: Duration,
     cancel: CancellationToken,
@@ -106,6 +114,7 @@ pub(crate) struct CallContext {
     signs: mpsc::Sender<Sign>,
     told_ms: Arc<AtomicU64>,
     told_output: Arc<Mutex<sign::Told>>,
+    line: Line,
 }
 
 impl CallContext {
@@ -118,7 +127,50 @@ impl CallContext {
         signs: mpsc::Sender<Sign>,
     ) -> Self {
         let (progression, told_ms, told_output) = Default::default();
-        Self { call, caller, deadline, cancel, activity, progression, signs, told_ms, told_output }
+        let (extra, by_owner, line) = Default::default();
+        Self {
+            call,
+            caller,
+            extra,
+            by_owner,
+            deadline,
+            cancel,
+            activity,
+            progression,
+            signs,
+            told_ms,
+            told_output,
+            line,
+        }
+    }
+
+    /// The same, with a way back to the client that it came through.
+    #[must_use]
+    pub(crate) fn over(self, line: Line, extra: Option<Raw>, by_owner: bool) -> Self {
+        Self { line, extra, by_owner, ..self }
+    }
+
+    /// Fires when the work must stop.
+    pub(crate) fn cancel(&self) -> &CancellationToken {
+        &self.cancel
+    }
+
+    /// Asks the MCP client that it came through, within what is left of it. As long as somebody is asked it shows life. To
+    /// lose this future is to withdraw the question. `None`: there is no such client, or no way to it.
+    pub(crate) async fn ask_client(&self, method: &str, params: Raw) -> Option<Result<Raw, RpcError>> {
+        self.caller.client.as_ref()?;
+        let asked = self.line.ask(&self.call, method, params, self.left());
+        let alive = async {
+            let mut signs = tokio::time::interval(STILL_ASKED);
+            loop {
+                signs.tick().await;
+                self.activity.touch();
+            }
+        };
+        tokio::select! {
+            answer = asked => answer,
+            () = alive => None,
+        }
     }
 
     /// What is left until its deadline.
@@ -178,6 +230,13 @@ impl CallContext {
         self.told_ms.store(now, Ordering::Relaxed);
         let message = (!message.is_empty()).then(|| message.to_owned());
         // Full: the session has more urgent things to do than to say how far this is.
+        let progress = Progress { call: self.call.clone(), progress, total, message };
+        let _ = self.signs.try_send(Sign::Progress(progress));
+    }
+
+    /// How far a server says that it is, passed on each time: the client counts on it. Never waits.
+    pub(crate) fn relay_progress(&self, progress: f64, total: Option<f64>, message: Option<String>) {
+        self.activity.touch();
         let progress = Progress { call: self.call.clone(), progress, total, message };
         let _ = self.signs.try_send(Sign::Progress(progress));
     }

@@ -53,7 +53,8 @@ impl ToolOutput {
 
     /// Bytes that the answer takes in a frame, but for the frame's own fields.
     pub(crate) fn wire_bytes(&self) -> usize {
-        let optional = [&self.structured, &self.meta].map(|raw| raw.as_ref().map_or(0, |raw| raw.get().len()));
+        let optional =
+            [&self.structured, &self.meta, &self.extra].map(|raw| raw.as_ref().map_or(0, |raw| raw.get().len()));
         self.content.get().len() + optional.iter().sum::<usize>()
     }
 }

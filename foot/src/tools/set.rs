@@ -1,9 +1,9 @@
 //! The set of tools on offer, which can change while the foot runs, and what the hub was told of it.
 
 use std::collections::BTreeMap;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use footbridge_shared::id::{NameError, ToolName};
+use footbridge_shared::id::{EntryName, NameError, ToolName};
 use footbridge_shared::limits::{MAX_SCHEMA_BYTES, MAX_TOOLS_MESSAGE_BYTES, MAX_TOOLS_PER_FOOT};
 use footbridge_shared::message::{ToolEntry, Tools};
 use tokio::sync::watch;
@@ -38,13 +38,14 @@ pub(crate) enum ToolSetError {
     Full(ToolName),
 }
 
-/// A tool with its compiled schema.
+/// A tool with its schema.
+#[derive(Clone)]
 pub(crate) struct Registered {
     pub(crate) tool: Arc<dyn Tool>,
-    pub(crate) schema: ArgumentSchema,
+    pub(crate) schema: Arc<ArgumentSchema>,
     /// Those under which it is on offer.
     pub(crate) permissions: Arc<Permissions>,
-    entry: ToolEntry,
+    entry: Arc<ToolEntry>,
     bytes: usize,
     fingerprint: blake3::Hash,
 }
@@ -56,18 +57,26 @@ impl std::fmt::Debug for Registered {
 }
 
 impl Registered {
-    fn new(tool: Arc<dyn Tool>, permissions: Arc<Permissions>) -> Result<(ToolName, Self), ToolSetError> {
+    /// `foreign`: it is somebody else's, with a schema that need not be perfect.
+    fn new(
+        tool: Arc<dyn Tool>,
+        permissions: Arc<Permissions>,
+        foreign: bool,
+    ) -> Result<(ToolName, Self), ToolSetError> {
         let entry = tool.entry();
         let name = ToolName::parse(&entry.name)?;
         let schema = entry.input_schema.get();
         let schema = if schema.len() > MAX_SCHEMA_BYTES {
             Err(format!("it has {} bytes, the limit is {MAX_SCHEMA_BYTES}", schema.len()))
+        } else if foreign {
+            ArgumentSchema::foreign(schema)
         } else {
             ArgumentSchema::compile(schema)
         };
         let schema = schema.map_err(|reason| ToolSetError::Schema { tool: name.clone(), reason })?;
         let json = raw(&entry);
         let (bytes, fingerprint) = (json.get().len(), blake3::hash(json.get().as_bytes()));
+        let (schema, entry) = (Arc::new(schema), Arc::new(entry));
         Ok((name, Self { tool, schema, permissions, entry, bytes, fingerprint }))
     }
 
@@ -84,36 +93,117 @@ pub(crate) type Snapshot = Arc<BTreeMap<ToolName, Arc<Registered>>>;
 #[derive(Debug)]
 pub(crate) struct ToolSet {
     current: watch::Sender<Snapshot>,
+    /// What it is made of. Held while it is made: of two changes the later one counts.
+    parts: Mutex<Parts>,
+}
+
+/// A tool by its name.
+type Named = (ToolName, Arc<Registered>);
+
+#[derive(Debug)]
+struct Parts {
+    permissions: Arc<Permissions>,
+    /// The foot's own tools.
+    own: Vec<Named>,
+    /// Those of local servers, by pack.
+    packs: BTreeMap<EntryName, Vec<Named>>,
+}
+
+impl Parts {
+    /// All of them in one set, the foot's own first; and what has no place in it.
+    fn together(&self) -> (Snapshot, Vec<ToolSetError>) {
+        let (mut set, mut left_out) = (BTreeMap::new(), Vec::new());
+        for (name, registered) in self.own.iter().chain(self.packs.values().flatten()) {
+            if set.contains_key(name) {
+                left_out.push(ToolSetError::Twice(name.clone()));
+            } else if set.len() == MAX_TOOLS_PER_FOOT {
+                left_out.push(ToolSetError::Full(name.clone()));
+            } else {
+                set.insert(name.clone(), registered.clone());
+            }
+        }
+        (Arc::new(set), left_out)
+    }
+}
+
+/// Registers tools; those that cannot be are left out.
+fn register(
+    tools: Vec<Arc<dyn Tool>>,
+    permissions: &Arc<Permissions>,
+    foreign: bool,
+) -> (Vec<Named>, Vec<ToolSetError>) {
+    let (mut named, mut left_out) = (Vec::new(), Vec::new());
+    for tool in tools {
+        match Registered::new(tool, permissions.clone(), foreign) {
+            Ok((name, registered)) => named.push((name, Arc::new(registered))),
+            Err(error) => left_out.push(error),
+        }
+    }
+    (named, left_out)
 }
 
 impl ToolSet {
     /// A set, and what had to be left out of it.
     pub(crate) fn new(tools: Vec<Arc<dyn Tool>>, permissions: &Arc<Permissions>) -> (Self, Vec<ToolSetError>) {
-        let set = Self { current: watch::Sender::default() };
+        let parts = Parts { permissions: permissions.clone(), own: Vec::new(), packs: BTreeMap::new() };
+        let set = Self { current: watch::Sender::default(), parts: Mutex::new(parts) };
         let left_out = set.replace(tools, permissions);
         (set, left_out)
     }
 
-    /// Puts other tools in place of all there were. Calls that run go on; a connected hub is told what changed.
-    /// Returns what had to be left out.
+    /// Puts other tools in place of the foot's own, and all tools under these permissions. Calls that run go on; a connected
+    /// hub is told what changed. Returns what had to be left out.
     pub(crate) fn replace(&self, tools: Vec<Arc<dyn Tool>>, permissions: &Arc<Permissions>) -> Vec<ToolSetError> {
-        let mut next = BTreeMap::new();
-        let mut left_out = Vec::new();
-        for tool in tools {
-            match Registered::new(tool, permissions.clone()) {
-                Ok((name, _)) if next.contains_key(&name) => left_out.push(ToolSetError::Twice(name)),
-                Ok((name, _)) if next.len() == MAX_TOOLS_PER_FOOT => left_out.push(ToolSetError::Full(name)),
-                Ok((name, registered)) => _ = next.insert(name, Arc::new(registered)),
-                Err(error) => left_out.push(error),
+        let mut parts = self.parts();
+        let (own, mut left_out) = register(tools, permissions, false);
+        parts.permissions = permissions.clone();
+        parts.own = own;
+        for (_, registered) in parts.packs.values_mut().flatten() {
+            *registered = Arc::new(Registered { permissions: permissions.clone(), ..Registered::clone(registered) });
+        }
+        left_out.extend(self.put(&parts));
+        left_out
+    }
+
+    /// Puts tools in place of those of a pack: of a local server. Returns what had to be left out. Takes its time with many.
+    pub(crate) fn replace_pack(&self, pack: &EntryName, tools: Vec<Arc<dyn Tool>>) -> Vec<ToolSetError> {
+        let permissions = self.parts().permissions.clone();
+        let (mut named, mut left_out) = register(tools, &permissions, true);
+        let mut parts = self.parts();
+        if !Arc::ptr_eq(&permissions, &parts.permissions) {
+            // They changed meanwhile.
+            let now = &parts.permissions;
+            for (_, registered) in &mut named {
+                *registered = Arc::new(Registered { permissions: now.clone(), ..Registered::clone(registered) });
             }
         }
-        self.current.send_replace(Arc::new(next));
+        parts.packs.insert(pack.clone(), named);
+        left_out.extend(self.put(&parts));
         left_out
+    }
+
+    /// Takes a pack out.
+    pub(crate) fn remove_pack(&self, pack: &EntryName) {
+        let mut parts = self.parts();
+        if parts.packs.remove(pack).is_some() {
+            drop(self.put(&parts));
+        }
+    }
+
+    fn put(&self, parts: &Parts) -> Vec<ToolSetError> {
+        let (set, left_out) = parts.together();
+        self.current.send_replace(set);
+        left_out
+    }
+
+    fn parts(&self) -> MutexGuard<'_, Parts> {
+        // Nothing panics while it holds the lock.
+        self.parts.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// What the set says of its tools, by name.
     pub(crate) fn entries(&self) -> Vec<ToolEntry> {
-        self.current.borrow().values().map(|registered| registered.entry.clone()).collect()
+        self.current.borrow().values().map(|registered| ToolEntry::clone(&registered.entry)).collect()
     }
 
     /// One tool, as it is now.
@@ -163,7 +253,7 @@ impl Announcer {
                 tracing::warn!(tool = %name, bytes = registered.bytes, "tool not announced: its entry is too large");
                 continue;
             }
-            batches.room_for(registered.bytes + 1).upsert.push(registered.entry.clone());
+            batches.room_for(registered.bytes + 1).upsert.push(ToolEntry::clone(&registered.entry));
         }
         if std::mem::take(&mut self.greeting) {
             batches.room_for(0);
@@ -246,6 +336,23 @@ mod tests {
             ToolSet::new(vec![fake("a", ""), fake("A b", ""), broken, fake("a", "again")], &Permissions::for_tests());
         assert_eq!(set.entries().iter().map(|e| e.name.as_str()).collect::<Vec<_>>(), ["a"]);
         assert_eq!(left_out.len(), 3, "{left_out:?}");
+    }
+
+    #[test]
+    fn packs_stand_beside_the_foots_own_tools_and_never_in_their_place() {
+        let (set, _) = ToolSet::new(vec![fake("a", "own")], &Permissions::for_tests());
+        let names = || set.entries().iter().map(|e| format!("{} {}", e.name, e.description)).collect::<Vec<_>>();
+        let pack = |name: &str| EntryName::parse(name).unwrap();
+        let broken: Arc<dyn Tool> = Arc::new(Fake("q__x".to_owned(), String::new(), r#"{"type": "array"}"#));
+        assert_eq!(set.replace_pack(&pack("q"), vec![fake("q__b", ""), broken]).len(), 1);
+        assert_eq!(set.replace_pack(&pack("p"), vec![fake("p__b", "1"), fake("a", "theirs")]).len(), 1);
+        assert_eq!(names(), ["a own", "p__b 1", "q__b "]);
+        let permissions = Permissions::for_tests();
+        set.replace(vec![fake("c", "own")], &permissions);
+        assert_eq!(names(), ["a theirs", "c own", "p__b 1", "q__b "]);
+        assert!(Arc::ptr_eq(&set.get("q__b").unwrap().permissions, &permissions));
+        set.remove_pack(&pack("p"));
+        assert_eq!(names(), ["c own", "q__b "]);
     }
 
     #[test]

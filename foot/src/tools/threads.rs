@@ -7,11 +7,26 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::PathBuf;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 
+use footbridge_launcher::sandbox::{self, SandboxError};
 use footbridge_shared::{ErrorCode, Outcome};
 use tokio::sync::oneshot;
 
 use crate::failure::Failure;
-use crate::sandbox::{self, SandboxError};
+
+/// Says at the start where the kernel does not hold file tools to the roots, and not only when the first of them works.
+pub(crate) fn tell_of_confinement() {
+    // On a thread that ends at once: it stays as it made itself.
+    let tried = std::thread::spawn(|| sandbox::restrict_this_thread(&[], false)).join();
+    match tried.unwrap_or(Err(SandboxError::Unsupported)) {
+        Ok(_) => {}
+        Err(unsupported @ SandboxError::Unsupported) => {
+            tracing::warn!("file tools are held by the rules of this foot alone: {unsupported}");
+        }
+        Err(refused @ SandboxError::Refused(_)) => {
+            tracing::error!("file tools do nothing, as they cannot be held to the roots: {refused}");
+        }
+    }
+}
 
 /// Threads of one pool. The work mostly waits for a disk.
 const MAX_THREADS: usize = 16;

@@ -50,6 +50,9 @@ pub(super) struct ServeArgs {
     /// Scripts that may wait
     #[arg(long, value_name = "N")]
     script_queue: Option<String>,
+    /// Programs that documents may have started as MCP servers: names and absolute paths, with commas between them [default: none]
+    #[arg(long, value_name = "PROGRAMS")]
+    mcp_commands: Option<String>,
     /// What to log: a level, or levels by target [default: info]
     #[arg(long, value_name = "FILTER")]
     log: Option<String>,
@@ -83,6 +86,10 @@ pub(super) async fn run(args: ServeArgs, session: &mut Session) -> Result<Exit, 
             "this hub speaks plain HTTP beyond loopback: put a reverse proxy with TLS in front of it"
         );
     }
+    tracing::warn!(
+        "targets of MCP servers are not address-checked yet: whoever may write documents here can make the hub connect to \
+         internal addresses"
+    );
     if hub.tokens().is_empty() {
         tracing::warn!("there is no token yet: stop the hub and run `footbridge token create --data DIR`");
     }
@@ -99,6 +106,7 @@ fn settings(args: ServeArgs, session: &Session) -> Result<Loaded, CliError> {
         .with(Key::ScriptWorkers, args.script_workers)
         .with(Key::ScriptPerTenant, args.script_per_tenant)
         .with(Key::ScriptQueue, args.script_queue)
+        .with(Key::McpCommands, args.mcp_commands)
         .with(Key::Log, args.log);
     // A service may have no home; then somebody says where the data is, or is told to.
     let data = StateFolder::find(&session.environment).ok().map(|state| state.data());

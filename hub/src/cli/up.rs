@@ -15,7 +15,7 @@ use super::{logging, running};
 use crate::app::Hub;
 use crate::config::connection::Connection;
 use crate::config::state::{HubFile, HubFolder, LockError, StateFolder};
-use crate::config::{Flags, Key, Loaded, Sources, load};
+use crate::config::{Flags, Key, Loaded, McpCommands, Sources, load};
 use crate::domain::scope::Scope;
 
 mod foot;
@@ -189,7 +189,10 @@ fn settings(args: UpArgs, session: &Session, place: &HubFolder) -> Result<Loaded
         Flags::default().with(Key::Listen, args.listen).with(Key::Data, args.data).with(Key::Documents, args.documents);
     let data = place.data();
     let sources = Sources { file: None, environment: &session.environment, flags: &flags, data: Some(&data), log: LOG };
-    Ok(load(&sources)?)
+    let mut loaded = load(&sources)?;
+    // Whoever may write documents here is whoever started this, and can start programs anyway.
+    loaded.config.mcp.commands.get_or_insert(McpCommands::Any);
+    Ok(loaded)
 }
 
 fn not_ours(error: &LockError) -> CliError {

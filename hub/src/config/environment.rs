@@ -24,6 +24,9 @@ pub(super) const PROJECT: &str = "FOOTBRIDGE_PROJECT";
 pub const TOKEN_VARIABLE: &str = TOKEN;
 
 const OTHERS: [&str; 4] = ["HOME", "XDG_STATE_HOME", "USER", "LOGNAME"];
+/// What programs inherit that the hub starts for documents: what they need to find their way, and no secret. What begins
+/// with `LC_` is of these too.
+const INHERITED: [&str; 10] = ["PATH", "HOME", "LANG", "LANGUAGE", "LOGNAME", "SHELL", "TERM", "TMPDIR", "TZ", "USER"];
 /// Edits between an unknown variable and a known one that make it look like a slip.
 const SLIP: usize = 2;
 
@@ -46,8 +49,14 @@ impl Environment {
     /// The given variables. An empty value is one that is not set.
     pub fn of<N: Into<String>, V: Into<OsString>>(variables: impl IntoIterator<Item = (N, V)>) -> Self {
         let variables = variables.into_iter().map(|(name, value)| (name.into(), value.into()));
-        let ours = |name: &str| name.starts_with(PREFIX) || OTHERS.contains(&name);
+        let ours = |name: &str| name.starts_with(PREFIX) || OTHERS.contains(&name) || is_inherited(name);
         Self(variables.filter(|(name, value)| ours(name) && !value.is_empty()).collect())
+    }
+
+    /// What programs inherit that are not the hub's own.
+    pub(super) fn inherited(&self) -> Vec<(OsString, OsString)> {
+        let inherited = self.0.iter().filter(|(name, _)| is_inherited(name));
+        inherited.map(|(name, value)| (name.into(), value.clone())).collect()
     }
 
     /// A value that may be no UTF-8: a path.
@@ -77,6 +86,10 @@ impl Environment {
             })
             .collect()
     }
+}
+
+fn is_inherited(name: &str) -> bool {
+    name.starts_with("LC_") || INHERITED.contains(&name)
 }
 
 /// What the environment says of the hub's settings.

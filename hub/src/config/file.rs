@@ -103,6 +103,14 @@ fn value(key: Key, entry: &Entry, file: &Path) -> Result<OsString, Problem> {
             Ok(folder.join(text).into())
         }
         (Kind::Number, Value::Number(_, written)) => Ok(written.as_ref().into()),
+        (Kind::Texts, Value::List(items)) => {
+            let word = |item: &Node| match item.as_text() {
+                Some(text) if !text.trim().is_empty() && !text.contains(',') => Ok(text.to_owned()),
+                _ => Err(wrong(item, "a text without a comma")),
+            };
+            Ok(items.iter().map(word).collect::<Result<Vec<_>, _>>()?.join(",").into())
+        }
+        (Kind::Texts, _) => Err(wrong(&entry.node, "a list of texts")),
         (Kind::Text | Kind::Path, _) => Err(wrong(&entry.node, "a text").hint("write it in quotes")),
         (Kind::Number, _) => Err(wrong(&entry.node, "a number")),
     }

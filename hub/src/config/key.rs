@@ -13,10 +13,18 @@ pub enum Key {
     Data,
     /// `documents`
     Documents,
+    /// `publicUrl`
+    PublicUrl,
+    /// `allowedHosts`
+    AllowedHosts,
+    /// `allowedOrigins`
+    AllowedOrigins,
     /// `node`
     Node,
     /// `log`
     Log,
+    /// `mcpCommands`
+    McpCommands,
     /// `script.workers`
     ScriptWorkers,
     /// `script.perTenant`
@@ -38,6 +46,8 @@ pub(super) enum Kind {
     /// A text; what is relative starts from the folder of the file, or from where the hub was started.
     Path,
     Number,
+    /// Texts: a list in the file, elsewhere one text with commas between them.
+    Texts,
 }
 
 /// Names and default of one setting.
@@ -53,12 +63,16 @@ pub(super) struct Spec {
 
 impl Key {
     /// All settings, in the order they are shown.
-    pub const ALL: [Self; 11] = [
+    pub const ALL: [Self; 15] = [
         Self::Listen,
         Self::Data,
         Self::Documents,
+        Self::PublicUrl,
+        Self::AllowedHosts,
+        Self::AllowedOrigins,
         Self::Node,
         Self::Log,
+        Self::McpCommands,
         Self::ScriptWorkers,
         Self::ScriptPerTenant,
         Self::ScriptQueue,
@@ -72,8 +86,12 @@ impl Key {
             Self::Listen => ("listen", "FOOTBRIDGE_LISTEN", Some("--listen"), Kind::Text),
             Self::Data => ("data", "FOOTBRIDGE_DATA", Some("--data"), Kind::Path),
             Self::Documents => ("documents", "FOOTBRIDGE_DOCUMENTS", Some("--documents"), Kind::Path),
+            Self::PublicUrl => ("publicUrl", "FOOTBRIDGE_PUBLIC_URL", None, Kind::Text),
+            Self::AllowedHosts => ("allowedHosts", "FOOTBRIDGE_ALLOWED_HOSTS", None, Kind::Texts),
+            Self::AllowedOrigins => ("allowedOrigins", "FOOTBRIDGE_ALLOWED_ORIGINS", None, Kind::Texts),
             Self::Node => ("node", "FOOTBRIDGE_NODE", None, Kind::Text),
             Self::Log => ("log", "FOOTBRIDGE_LOG", Some("--log"), Kind::Text),
+            Self::McpCommands => ("mcpCommands", "FOOTBRIDGE_MCP_COMMANDS", Some("--mcp-commands"), Kind::Texts),
             Self::ScriptWorkers => {
                 ("script.workers", "FOOTBRIDGE_SCRIPT_WORKERS", Some("--script-workers"), Kind::Number)
             }
@@ -98,7 +116,14 @@ impl Key {
             Self::ScriptIdleMs => "60000".to_owned(),
             Self::FeetHeartbeatMs => HEARTBEAT_INTERVAL.as_millis().to_string(),
             Self::FeetResumeGraceMs => RESUME_GRACE.as_millis().to_string(),
-            Self::Data | Self::Documents | Self::Log | Self::ScriptPerTenant => return None,
+            Self::Data
+            | Self::Documents
+            | Self::PublicUrl
+            | Self::AllowedHosts
+            | Self::AllowedOrigins
+            | Self::Log
+            | Self::McpCommands
+            | Self::ScriptPerTenant => return None,
         })
     }
 

@@ -125,6 +125,15 @@ impl Layers {
         parse(text).map_err(|reason| fail(text.to_owned(), reason))
     }
 
+    /// As [`Self::get`], for a value that may be absent.
+    pub(super) fn optional<T>(
+        &self,
+        key: Key,
+        parse: impl Fn(&str) -> Result<T, String>,
+    ) -> Result<Option<T>, ConfigError> {
+        self.0.contains_key(&key).then(|| self.get(key, parse)).transpose()
+    }
+
     /// A path, which need not be UTF-8.
     pub(super) fn path(&self, key: Key) -> Result<PathBuf, ConfigError> {
         self.setting(key).map(as_path)

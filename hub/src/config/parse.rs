@@ -5,6 +5,8 @@ use std::time::Duration;
 
 use tracing_subscriber::EnvFilter;
 
+use super::McpCommands;
+
 /// Largest number that counts something (workers, places in a queue): more is a mistake.
 const MAX_COUNT: usize = 65_536;
 /// Longest time that is configured in milliseconds: a day.
@@ -49,4 +51,56 @@ pub(super) fn log_filter(text: &str) -> Result<String, String> {
         Ok(_) => Ok(text.to_owned()),
         Err(error) => Err(format!("{error}; use a level (`info`) or levels by target (`warn,footbridge_hub=debug`)")),
     }
+}
+
+/// Programs with commas between them; `*` is any.
+pub(super) fn commands(text: &str) -> Result<McpCommands, String> {
+    let words: Vec<&str> = text.split(',').map(str::trim).filter(|word| !word.is_empty()).collect();
+    if words == ["*"] {
+        return Ok(McpCommands::Any);
+    }
+    let legal = |word: &&str| word.starts_with('/') || !word.contains(['/', '*']);
+    if !words.iter().all(legal) {
+        return Err("use names of programs and absolute paths, with commas between them, or `*` for any".to_owned());
+    }
+    Ok(McpCommands::Listed(words.into_iter().map(str::to_owned).collect()))
+}
+
+/// A URL of scheme, host and perhaps port; without a slash at the end.
+pub(super) fn site(text: &str) -> Result<String, String> {
+    let site = text.trim().trim_end_matches('/');
+    let rest = site.strip_prefix("https://").or_else(|| site.strip_prefix("http://"));
+    match rest {
+        Some(rest) if is_host(rest) => Ok(site.to_owned()),
+        _ => Err("it must be `https://HOST` or `https://HOST:PORT` (or `http`), without a path".to_owned()),
+    }
+}
+
+/// Several of these, with commas between them.
+pub(super) fn sites(text: &str) -> Result<Vec<String>, String> {
+    listed(text).map(site).collect()
+}
+
+/// Names of hosts, each perhaps with a port, with commas between them.
+pub(super) fn hosts(text: &str) -> Result<Vec<String>, String> {
+    listed(text)
+        .map(|host| {
+            if is_host(host) {
+                Ok(host.to_owned())
+            } else {
+                Err("it must be names like `hub.example` or `hub.example:7800`, with commas between them".to_owned())
+            }
+        })
+        .collect()
+}
+
+fn listed(text: &str) -> impl Iterator<Item = &str> {
+    text.split(',').map(str::trim).filter(|part| !part.is_empty())
+}
+
+/// Whether a text is a host, perhaps with a port.
+fn is_host(text: &str) -> bool {
+    let letters = text.chars().all(|c| c.is_ascii_alphanumeric() || "-._:[]".contains(c));
+    let port = text.rsplit_once(':').filter(|_| !text.ends_with(']')).map(|(_, port)| port.parse::<u16>().is_ok());
+    letters && !text.is_empty() && port.unwrap_or(true)
 }

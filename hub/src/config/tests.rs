@@ -63,7 +63,21 @@ fn the_environment_names_the_file_unless_a_flag_does() {
 
 #[test]
 fn a_setting_that_nothing_would_heed_is_refused() {
-    assert!(load_file("allowedHosts: [hub.example]").unwrap_err().contains("there is no key `allowedHosts`"));
+    assert!(load_file("tls: [hub.example]").unwrap_err().contains("there is no key `tls`"));
+}
+
+#[test]
+fn names_of_hosts_are_a_list_in_the_file_and_stand_with_commas_elsewhere() {
+    let file = load_file("allowedHosts: [hub.example, 'inner:7800']\npublicUrl: https://hub.example/\n").unwrap();
+    assert_eq!(file.config.allowed_hosts, ["hub.example", "inner:7800"]);
+    assert_eq!(file.config.public_url.as_deref(), Some("https://hub.example"));
+    let said = [("FOOTBRIDGE_ALLOWED_ORIGINS", "https://a.example, https://b.example:8443")];
+    let environment = load_with(None, &said, &Flags::default()).unwrap();
+    assert_eq!(environment.config.allowed_origins, ["https://a.example", "https://b.example:8443"]);
+    for wrong in ["allowedHosts: [1]", "allowedHosts: ['a b']", "publicUrl: https://hub.example/path", "publicUrl: hub"]
+    {
+        assert!(load_file(wrong).is_err(), "{wrong}");
+    }
 }
 
 #[test]
@@ -117,4 +131,21 @@ fn a_slip_in_a_variable_is_remarked_and_foreign_ones_are_not() {
         loaded.warnings,
         ["the environment variable FOOTBRIDGE_LISTN is not read; did you mean FOOTBRIDGE_LISTEN?"]
     );
+}
+
+#[test]
+fn programs_of_mcp_servers_are_listed_and_inherit_no_secret() {
+    let listed = |names: &[&str]| Some(McpCommands::Listed(names.iter().map(|name| (*name).to_owned()).collect()));
+    let of = |text: &str| load_file(text).map(|loaded| loaded.config.mcp.commands);
+    assert_eq!(of("node: a\n"), Ok(None));
+    assert_eq!(of("mcpCommands: [npx, /usr/bin/uvx]\n"), Ok(listed(&["npx", "/usr/bin/uvx"])));
+    assert_eq!(of("mcpCommands: []\n"), Ok(listed(&[])));
+    assert_eq!(of("mcpCommands: ['*']\n"), Ok(Some(McpCommands::Any)));
+    for wrong in ["npx", "['a,b']", "[1]", "['']", "[./here]", "['*', npx]"] {
+        assert!(of(&format!("mcpCommands: {wrong}\n")).is_err(), "{wrong}");
+    }
+    let environment = [("FOOTBRIDGE_MCP_COMMANDS", "npx, uvx"), ("PATH", "/bin"), ("LC_ALL", "C"), ("AWS_SECRET", "x")];
+    let config = load_with(None, &environment, &Flags::default()).unwrap().config.mcp;
+    assert_eq!(config.commands, listed(&["npx", "uvx"]));
+    assert_eq!(config.environment, [("LC_ALL".into(), "C".into()), ("PATH".into(), "/bin".into())]);
 }

@@ -88,5 +88,5 @@ pub trait FootDirectory: Send + Sync {
     fn feet(&self, scope: &Scope, subject: &Subject) -> Vec<FootSummary>;
 
     /// The tools of one of them, under their names on the foot. `None`: there is no such foot for this subject, now.
-    fn tools_of(&self, scope: &Scope, subject: &Subject, foot: &FootName) -> Option<Vec<Arc<Tool>>>;
+    fn tools_of(&self, scope: &Scope, subject: &Subject, foot: &FootName) -> Option<Arc<[Arc<Tool>]>>;
 }

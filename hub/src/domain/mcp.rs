@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use async_trait::async_trait;
+pub use footbridge_mcp::declined;
 use footbridge_mcp::{Fields, Lifecycle, RpcError, Version, codes};
 use footbridge_shared::ErrorCode;
 use footbridge_shared::id::{EntryName, Subject};
@@ -168,9 +169,11 @@ pub fn rpc_error(failure: &Failure) -> RpcError {
         return (**rpc).clone();
     }
     let code = match failure.code {
-        ErrorCode::InvalidArguments | ErrorCode::BadRequest | ErrorCode::PayloadTooLarge | ErrorCode::NotFound => {
-            codes::INVALID_PARAMS
-        }
+        ErrorCode::InvalidArguments
+        | ErrorCode::BadRequest
+        | ErrorCode::InvalidPath
+        | ErrorCode::PayloadTooLarge
+        | ErrorCode::NotFound => codes::INVALID_PARAMS,
         _ => codes::INTERNAL_ERROR,
     };
     let mut data = Fields::new();
@@ -183,21 +186,4 @@ pub fn rpc_error(failure: &Failure) -> RpcError {
         data.set_value("retryAfterMs", &ms);
     }
     RpcError { code, message: failure.message.clone(), data: Some(data.to_raw()) }
-}
-
-/// The answer for a client that cannot answer this question, or is not there: no to what a person would be asked, nothing
-/// of what could be listed, an error for the rest.
-///
-/// # Errors
-/// For methods that have no answer that says no.
-pub fn declined(method: &str) -> Result<Raw, RpcError> {
-    let answer = |text: &str| {
-        serde_json::value::RawValue::from_string(text.to_owned())
-            .map_err(|error| RpcError::new(codes::INTERNAL_ERROR, error.to_string()))
-    };
-    match method {
-        "elicitation/create" => answer(r#"{"action":"decline"}"#),
-        "ping" => answer("{}"),
-        _ => Err(RpcError::new(codes::METHOD_NOT_FOUND, "no client that can answer this is there")),
-    }
 }

@@ -198,7 +198,7 @@ mod tests {
             Vec::new()
         }
 
-        fn tools_of(&self, _: &Scope, _: &Subject, _: &footbridge_shared::id::FootName) -> Option<Vec<Arc<Tool>>> {
+        fn tools_of(&self, _: &Scope, _: &Subject, _: &footbridge_shared::id::FootName) -> Option<Arc<[Arc<Tool>]>> {
             None
         }
     }

@@ -6,13 +6,9 @@
 //! documents are still those it was compiled from; other documents of the scope may come and go meanwhile.
 
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
-use std::time::Duration;
 
 use async_trait::async_trait;
 use footbridge_shared::id::{EntryName, Subject};
-use tokio::time::MissedTickBehavior;
-use tokio_util::sync::CancellationToken;
 
 use crate::documents::{Documents, DocumentsError, Revision};
 use crate::domain::document::{DocumentPath, SERVER_TOOLS};
@@ -26,26 +22,31 @@ mod cache;
 mod catalog;
 mod checker;
 mod inputs;
-mod names;
+mod link;
+mod mcp;
 mod pack;
 mod paths;
 mod server_tool;
+mod status;
 mod types;
+mod watch;
 
 #[cfg(test)]
 mod tests;
 
 pub use catalog::LayerState;
 pub use checker::Checker;
-pub use names::public_names;
+pub use footbridge_shared::names::public_names;
+pub use mcp::{AllowedPrograms, Attachment, ChildSettings, McpServersOfHub};
 pub use server_tool::{Pin, ServerTool};
-pub use types::{Built, BuiltTool, Dependencies, Pack, Prepared, Registry, RegistryError, ToolType, ToolTypeInfo};
+pub use status::{PackError, PackState, PackStatus, PackView};
+pub use types::{
+    Built, BuiltTool, Dependencies, Link, Pack, Place, Prepared, Registry, RegistryError, ToolType, ToolTypeInfo,
+};
 
 use cache::{Cache, Compiled, Slot};
 use catalog::{Catalog, judge};
 
-/// How often the revisions of scopes in use are compared although nothing was noticed.
-const POLL_INTERVAL: Duration = Duration::from_secs(5);
 /// How often a compilation starts over when its scope is written to meanwhile; then its result serves one call.
 const COMPILE_ATTEMPTS: usize = 5;
 
@@ -66,8 +67,47 @@ impl ConfiguredSource {
     /// Starts the source and its poll. `checker` is the one that guards writes to `documents`.
     pub fn new(documents: Documents, checker: Checker, deps: Dependencies, lifecycle: &Lifecycle) -> Self {
         let source = Self { inner: Arc::new(Inner { documents, checker, deps, cache: Cache::default() }) };
-        lifecycle.spawn("tool catalogs", poll(source.clone(), lifecycle.soft().clone()));
+        lifecycle.spawn("tool catalogs", watch::poll(source.clone(), lifecycle.soft().clone()));
+        lifecycle.spawn("tool documents", watch::follow(source.clone(), lifecycle.soft().clone()));
         source
+    }
+
+    /// Compiles these scopes, so that the servers which their documents attach begin before anybody asks for them.
+    pub async fn warm(&self, scopes: impl IntoIterator<Item = Scope>) {
+        for scope in scopes.into_iter().take(watch::MAX_WARMED) {
+            self.bring_up(&scope).await;
+        }
+    }
+
+    /// The packs of a scope, by name, as a subject sees them. `all`: those too that only processes may use.
+    ///
+    /// # Errors
+    /// When the store does not answer.
+    pub async fn packs(&self, scope: &Scope, subject: &Subject, all: bool) -> Result<Vec<PackView>, Failure> {
+        let compiled = self.current(scope).await?;
+        let packs = compiled.catalog.packs.iter().filter(|pack| all || pack.is_for_direct_callers());
+        Ok(packs.map(|pack| pack.view(scope, subject)).collect())
+    }
+
+    /// Lists a pack again now, and takes what it offers then for looked at. Waits a while for that; the answer says how it
+    /// went. `None`: there is no such pack.
+    ///
+    /// # Errors
+    /// When the store does not answer.
+    pub async fn refresh_pack(
+        &self,
+        scope: &Scope,
+        subject: &Subject,
+        name: &str,
+    ) -> Result<Option<PackView>, Failure> {
+        let compiled = self.current(scope).await?;
+        let Some(pack) = compiled.catalog.packs.iter().find(|pack| pack.name().as_str() == name) else {
+            return Ok(None);
+        };
+        if let Some(server) = pack.server() {
+            server.server().refresh().await;
+        }
+        Ok(Some(pack.view(scope, subject)))
     }
 
     /// The types, by id.
@@ -123,6 +163,13 @@ impl ConfiguredSource {
         Ok(self.bring_up_to_date(scope, &slot).await?)
     }
 
+    /// Compiles a scope if it has to be, for the sake of its servers. What goes wrong is told to whoever asks for tools.
+    async fn bring_up(&self, scope: &Scope) {
+        if let Err(failure) = self.current(scope).await {
+            tracing::debug!(%scope, %failure, "the tools of a scope could not be compiled");
+        }
+    }
+
     /// Only one at a time does this for a scope.
     async fn bring_up_to_date(&self, scope: &Scope, slot: &Slot) -> Result<Arc<Compiled>, DocumentsError> {
         let documents = &self.inner.documents;
@@ -145,13 +192,14 @@ impl ConfiguredSource {
             let assembled = documents.all(scope, SERVER_TOOLS).await?;
             let (revision, fingerprint) = (assembled.revision.clone(), assembled.fingerprint());
             let before = before.as_deref().map(|before| &*before.catalog);
-            let catalog = Arc::new(Catalog::compile(assembled, before, &self.inner.checker, &self.inner.deps));
+            let catalog = Arc::new(Catalog::compile(scope, assembled, before, &self.inner.checker, &self.inner.deps));
             let compiled =
                 Arc::new(Compiled { catalog, revision, fingerprint, generation, with_packs: Arc::default() });
             let still = self.stands(scope, &documents.revision(scope).await?, &compiled).await?;
             if still {
                 report(scope, &compiled.catalog, before);
                 slot.install(compiled.clone());
+                self.inner.deps.servers.changes().tell();
             }
             attempts -= 1;
             if still || attempts == 0 {
@@ -173,31 +221,10 @@ impl ToolSource for ConfiguredSource {
     async fn listing(&self, scope: &Scope, subject: &Subject) -> Result<Arc<Listing>, Failure> {
         let compiled = self.current(scope).await?;
         let catalog = &compiled.catalog;
-        if catalog.packs.is_empty() {
+        if catalog.packs.is_empty() && catalog.links.is_empty() {
             return Ok(catalog.listing.clone());
         }
         Ok(compiled.with_packs.listing(catalog, scope, subject))
-    }
-}
-
-/// Notices what was written elsewhere and not announced.
-async fn poll(source: ConfiguredSource, stop: CancellationToken) {
-    let mut ticks = tokio::time::interval(POLL_INTERVAL);
-    ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
-    loop {
-        tokio::select! {
-            () = stop.cancelled() => return,
-            _ = ticks.tick() => {}
-        }
-        for (scope, slot) in source.inner.cache.poll() {
-            let Some(installed) = slot.installed.load_full() else { continue };
-            match source.inner.documents.revision(&scope).await {
-                Ok(revision) if revision != installed.revision => slot.stale.store(true, Ordering::Release),
-                Ok(_) => {}
-                // What is in force stays so; whoever writes or asks hears of it.
-                Err(error) => tracing::debug!(%scope, %error, "the revision of a scope could not be compared"),
-            }
-        }
     }
 }
 

@@ -238,7 +238,7 @@ impl FootDirectory for FeetRegistry {
         self.core.known(scope).map(|roster| roster.feet(subject)).unwrap_or_default()
     }
 
-    fn tools_of(&self, scope: &Scope, subject: &Subject, foot: &FootName) -> Option<Vec<Arc<Tool>>> {
+    fn tools_of(&self, scope: &Scope, subject: &Subject, foot: &FootName) -> Option<Arc<[Arc<Tool>]>> {
         self.core.known(scope)?.tools_of(subject, foot)
     }
 }

@@ -4,14 +4,16 @@ use std::sync::Arc;
 
 use axum::extract::rejection::RawPathParamsRejection;
 use axum::extract::{MatchedPath, RawPathParams, Request, State};
-use axum::http::Method;
-use axum::http::header::AUTHORIZATION;
+use axum::http::header::{AUTHORIZATION, WWW_AUTHENTICATE};
+use axum::http::{HeaderValue, Method};
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
 use footbridge_shared::ErrorCode;
 use footbridge_shared::id::{ProjectName, TenantName};
 
 use super::error::ApiError;
+use super::host::base_url;
+use super::mcp;
 use super::state::AppState;
 use crate::api::IDEMPOTENCY_KEY_HEADER;
 use crate::domain::principal::{Principal, Role};
@@ -48,6 +50,9 @@ const fn rule(method: &'static str, path: &'static str, reach: Reach, roles: &'s
 /// The one route that runs tools.
 const INVOKE: &str = "/v1/{tenant}/{project}/tools/{name}/invoke";
 
+/// Where feet come in.
+const FOOT_SOCKET: &str = "/ws/foot";
+
 const READ: &[Role] = &[Role::Viewer, Role::Engine, Role::Configure];
 const READ_DOCUMENTS: &[Role] = &[Role::Viewer, Role::Configure];
 const CALL: &[Role] = &[Role::Engine];
@@ -60,7 +65,12 @@ pub const RULES: &[Rule] = &[
     rule("GET", "/healthz", Reach::Open, &[]),
     rule("GET", "/readyz", Reach::Open, &[]),
     rule("GET", "/openapi.json", Reach::Open, &[]),
-    rule("GET", "/ws/foot", Reach::Token, &[Role::Foot]),
+    rule("GET", mcp::metadata::OF_HUB, Reach::Open, &[]),
+    rule("GET", mcp::metadata::OF_ENDPOINT, Reach::Open, &[]),
+    rule("GET", FOOT_SOCKET, Reach::Token, &[Role::Foot]),
+    rule("GET", mcp::PATH, Reach::Scope, CALL),
+    rule("POST", mcp::PATH, Reach::Scope, CALL),
+    rule("DELETE", mcp::PATH, Reach::Scope, CALL),
     rule("GET", "/v1/tool-types", Reach::Token, &[]),
     rule("GET", "/v1/tool-types/{id}", Reach::Token, &[]),
     rule("GET", "/v1/tokens", Reach::Token, ADMIN),
@@ -105,10 +115,32 @@ pub(super) async fn guard(
     mut request: Request,
     next: Next,
 ) -> Response {
-    match admit(&state, matched.as_str(), params, &mut request) {
+    let path = matched.as_str();
+    if [mcp::PATH, FOOT_SOCKET].contains(&path)
+        && let Err(error) = state.hosts.check(request.headers())
+    {
+        return error.into_response();
+    }
+    match admit(&state, path, params, &mut request) {
         Ok(()) => next.run(request).await,
+        // Its client may know how to get a token.
+        Err(error) if path == mcp::PATH && error.0.code == ErrorCode::Unauthorized => {
+            let place = format!(
+                "{}{}{}",
+                base_url(&state.hosts, request.headers()),
+                mcp::metadata::OF_HUB,
+                request.uri().path()
+            );
+            let mut response = error.into_response();
+            if let Ok(value) =
+                HeaderValue::from_str(&format!("Bearer realm=\"footbridge\", resource_metadata=\"{place}\""))
+            {
+                response.headers_mut().insert(WWW_AUTHENTICATE, value);
+            }
+            response
+        }
         // Of a call with a key an earlier try may have run: who may not call is not told about it.
-        Err(error) if matched.as_str() == INVOKE && !request.headers().contains_key(IDEMPOTENCY_KEY_HEADER) => {
+        Err(error) if path == INVOKE && !request.headers().contains_key(IDEMPOTENCY_KEY_HEADER) => {
             error.not_run().into_response()
         }
         Err(error) => error.into_response(),
@@ -182,7 +214,11 @@ mod tests {
     fn the_table_and_the_described_routes_are_the_same() {
         let table: BTreeSet<(String, String)> = RULES
             .iter()
-            .filter(|rule| !["/openapi.json", "/ws/foot"].contains(&rule.path))
+            .filter(|rule| {
+                let others =
+                    ["/openapi.json", FOOT_SOCKET, mcp::PATH, mcp::metadata::OF_HUB, mcp::metadata::OF_ENDPOINT];
+                !others.contains(&rule.path)
+            })
             .map(|rule| (rule.method.to_owned(), rule.path.replace("{*", "{")))
             .collect();
         let described: BTreeSet<(String, String)> = super::super::described_routes().into_iter().collect();

@@ -47,6 +47,17 @@ impl<S: Send + Sync> FromRequest<S> for Text {
     }
 }
 
+/// A body as it came.
+pub(super) struct Whole(pub(super) Bytes);
+
+impl<S: Send + Sync> FromRequest<S> for Whole {
+    type Rejection = ApiError;
+
+    async fn from_request(request: Request, state: &S) -> Result<Self, ApiError> {
+        Bytes::from_request(request, state).await.map(Self).map_err(too_large)
+    }
+}
+
 /// Query parameters.
 pub(super) struct Params<T>(pub(super) T);
 

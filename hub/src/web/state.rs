@@ -10,6 +10,8 @@ use crate::lifecycle::Lifecycle;
 use crate::sources::configured::ConfiguredSource;
 use crate::sources::feet::FeetRegistry;
 use crate::store::Store;
+use crate::web::host::HostRules;
+use crate::web::mcp::Mcp;
 
 /// Shared by all routes.
 pub struct AppState {
@@ -19,6 +21,10 @@ pub struct AppState {
     pub documents: Documents,
     /// Tools from documents.
     pub configured: ConfiguredSource,
+    /// What is kept for MCP clients.
+    pub mcp: Mcp,
+    /// Under which names the hub is reached.
+    pub hosts: HostRules,
     /// Feet.
     pub feet: FeetRegistry,
     /// Tokens.

@@ -11,13 +11,20 @@ pub(super) enum Part {
     Keyed,
     /// Large results.
     Payloads,
+    /// Calls over MCP.
+    Mcp,
     /// Small calls beside large results on a slow link.
     SlowLink,
 }
 
 impl Part {
-    const ALL: [(&'static str, Self); 4] =
-        [("relay", Self::Relay), ("keyed", Self::Keyed), ("payloads", Self::Payloads), ("slow-link", Self::SlowLink)];
+    const ALL: [(&'static str, Self); 5] = [
+        ("relay", Self::Relay),
+        ("keyed", Self::Keyed),
+        ("payloads", Self::Payloads),
+        ("mcp", Self::Mcp),
+        ("slow-link", Self::SlowLink),
+    ];
 }
 
 /// How much is measured.
@@ -28,12 +35,17 @@ pub(super) struct Effort {
     /// Rounds that count, after one that warms up. Of each figure the median is shown. The subjects of a table take turns,
     /// so that a slow spell of the machine hits all.
     pub(super) rounds: usize,
+    /// Calls over which memory is watched; 0: as many as are worth it.
+    flat: usize,
 }
+
+/// Calls over which memory is watched, if nothing else is said: a leak of a few bytes a call shows.
+const FLAT: usize = 200_000;
 
 impl Default for Effort {
     /// Enough for figures that stay the same from run to run.
     fn default() -> Self {
-        Self { calls: 6_400, rounds: 5 }
+        Self { calls: 6_400, rounds: 5, flat: 0 }
     }
 }
 
@@ -44,13 +56,22 @@ impl Effort {
         (self.calls / weight.max(1)).max(1)
     }
 
+    /// Calls over which memory is watched.
+    pub(super) const fn flat(self) -> usize {
+        match self.flat {
+            0 if self.is_tiny() => self.calls,
+            0 => FLAT,
+            calls => calls,
+        }
+    }
+
     /// Whether this is only to see that everything works.
     pub(super) const fn is_tiny(self) -> bool {
         self.calls < 1_000
     }
 }
 
-/// Reads the parts (all, if none is named), `--calls N` and `--rounds N`.
+/// Reads the parts (all, if none is named), `--calls N`, `--rounds N` and `--flat N`.
 ///
 /// # Errors
 /// Any other word, and what is no whole number from 1.
@@ -61,6 +82,7 @@ pub(super) fn parse(words: impl IntoIterator<Item = String>) -> Result<(Vec<Part
         let figure = match word.as_str() {
             "--calls" => &mut effort.calls,
             "--rounds" => &mut effort.rounds,
+            "--flat" => &mut effort.flat,
             _ => {
                 let part = Part::ALL.into_iter().find(|(name, _)| *name == word);
                 parts.push(part.ok_or_else(|| format!("`{word}` is no part of this benchmark"))?.1);
@@ -85,9 +107,12 @@ mod tests {
         let parse = |line: &str| parse(line.split_whitespace().map(str::to_owned)).ok();
         let all = Part::ALL.map(|(_, part)| part).to_vec();
         assert_eq!(parse(""), Some((all.clone(), Effort::default())));
-        assert_eq!(parse("--rounds 1 --calls 64"), Some((all, Effort { calls: 64, rounds: 1 })));
+        assert_eq!(parse("--rounds 1 --calls 64"), Some((all, Effort { calls: 64, rounds: 1, flat: 0 })));
         let two = vec![Part::Keyed, Part::SlowLink];
-        assert_eq!(parse("keyed --calls 64 slow-link"), Some((two, Effort { calls: 64, rounds: 5 })));
+        assert_eq!(parse("keyed --calls 64 slow-link"), Some((two, Effort { calls: 64, rounds: 5, flat: 0 })));
+        assert_eq!(parse("--flat 9").map(|(_, effort)| effort.flat()), Some(9));
+        assert_eq!(parse("--calls 64").map(|(_, effort)| effort.flat()), Some(64));
+        assert_eq!(Effort::default().flat(), FLAT);
         for wrong in ["--calls", "--calls 0", "--rounds many", "quickly"] {
             assert_eq!(parse(wrong), None, "{wrong}");
         }

@@ -14,7 +14,8 @@ use crate::process::Process;
 pub(super) struct Stage {
     /// The client.
     pub(super) api: Api,
-    _hub: TestHub,
+    /// The hub.
+    pub(super) hub: TestHub,
     _foot: TestFoot,
     _folder: TempDir,
 }
@@ -32,7 +33,7 @@ impl Stage {
         let url = way(hub.url.clone()).await?;
         let foot = TestFoot::start_via(&hub, &url, "bench", "bench", folder.path(), &more).await?;
         let api = Api::new(&hub.url, Some(&hub.token("bench", &["engine"]).await?))?;
-        Ok(Self { api, _hub: hub, _foot: foot, _folder: folder })
+        Ok(Self { api, hub, _foot: foot, _folder: folder })
     }
 
     /// Sets it up with a foot right beside the hub.
@@ -65,7 +66,11 @@ impl Comparison {
     }
 }
 
-fn server(part: &str) -> Result<(Process, String)> {
+/// Another process of this program, and where it listens.
+///
+/// # Errors
+/// When it does not come up.
+pub(super) fn server(part: &str) -> Result<(Process, String)> {
     let mut process = Process::spawn(Command::new(std::env::current_exe()?).arg(part))?;
     let line = process.line_with("listening on ")?;
     let url = line.rsplit(' ').next().ok_or("no address")?.to_owned();

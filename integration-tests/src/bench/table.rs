@@ -29,6 +29,24 @@ impl Row {
         }
     }
 
+    /// Two sizes in MiB; ours should be at most `bound` times the other.
+    pub fn size(what: String, ours_mib: f64, comparison_mib: f64, bound: f64) -> Self {
+        let show = |mib: f64| format!("{mib:.0} MiB");
+        Self {
+            what,
+            ours: show(ours_mib),
+            comparison: show(comparison_mib),
+            ratio: ours_mib / comparison_mib,
+            target: Target::AtMost(bound),
+        }
+    }
+
+    /// Two figures that are only shown.
+    pub fn shown(what: String, ours: f64, comparison: f64, unit: &str) -> Self {
+        let show = |figure: f64| format!("{figure:.0} {unit}");
+        Self { what, ours: show(ours), comparison: show(comparison), ratio: ours / comparison, target: Target::None }
+    }
+
     /// Two numbers of calls a second; ours should be at least `bound` times the other.
     pub fn throughput(what: String, ours: f64, comparison: f64, bound: f64) -> Self {
         Self {
@@ -48,14 +66,18 @@ pub enum Target {
     AtMost(f64),
     /// At least this.
     AtLeast(f64),
+    /// There is none.
+    None,
 }
 
 impl Target {
-    fn met(self, ratio: f64) -> bool {
-        match self {
+    const fn met(self, ratio: f64) -> &'static str {
+        let met = match self {
             Self::AtMost(bound) => ratio <= bound,
             Self::AtLeast(bound) => ratio >= bound,
-        }
+            Self::None => return "",
+        };
+        if met { "yes" } else { "no" }
     }
 }
 
@@ -68,8 +90,9 @@ pub fn print(title: &str, rows: &[Row]) {
         let bound = match target {
             Target::AtMost(bound) => format!("≤ {bound:.2}"),
             Target::AtLeast(bound) => format!("≥ {bound:.2}"),
+            Target::None => String::new(),
         };
-        let met = if target.met(*ratio) { "yes" } else { "no" };
+        let met = target.met(*ratio);
         say(&format!("| {what} | {ours} | {comparison} | {ratio:.2} | {bound} | {met} |"));
     }
 }

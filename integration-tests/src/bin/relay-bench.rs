@@ -2,12 +2,12 @@
 //! sockets, and where it has a key, the disk; in the same run on the same machine.
 //!
 //! Prints tables: ours, the comparison, the ratio, the target. Run it with `integration-tests/bench`. The words `relay`,
-//! `keyed`, `payloads` and `slow-link` choose a table each; `--calls N` and `--rounds N` make it shorter, and its figures
-//! worth less.
+//! `keyed`, `payloads`, `mcp` and `slow-link` choose a table each; `--calls N` and `--rounds N` make it shorter, and its figures
+//! worth less. `--flat N` says over how many calls the hub's memory is watched.
 
 use std::process::ExitCode;
 
-use integration_tests::bench::{echo, run, say};
+use integration_tests::bench::{echo, mcp_echo, run, say};
 
 #[tokio::main]
 async fn main() -> ExitCode {
@@ -16,6 +16,7 @@ async fn main() -> ExitCode {
     let outcome = match words.peek().map(String::as_str) {
         Some("http-echo") => echo::serve_http().await,
         Some("socket-echo") => echo::serve_socket().await,
+        Some("mcp-echo") => mcp_echo::serve().await,
         _ => run(words).await,
     };
     match outcome {

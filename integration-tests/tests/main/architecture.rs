@@ -64,11 +64,11 @@ const DRIVERS: &[(&str, &[&str])] = &[
     ("rusqlite", &["hub/src/store/sqlite"]),
     ("rquickjs", &["hub/src/script"]),
     ("axum", &["hub/src/web"]),
-    ("reqwest", &["hub/src/cli/client"]),
+    ("reqwest", &["hub/src/cli/client", "hub/src/sources/configured", "shared/mcp"]),
     ("notify", &["hub/src/documents"]),
     ("granit_parser", &["hub/src/yaml"]),
-    ("landlock", &["hub/src/script", "foot/src/sandbox"]),
-    ("seccompiler", &["hub/src/script", "foot/src/sandbox"]),
+    ("landlock", &["hub/src/script", "shared/launcher/src/sandbox"]),
+    ("seccompiler", &["hub/src/script", "shared/launcher/src/sandbox"]),
     ("tokio_tungstenite", &["foot/src"]),
 ];
 
@@ -110,7 +110,7 @@ fn modules_import_only_what_the_table_allows() -> TestResult {
 fn each_driver_is_named_in_one_place() -> TestResult {
     let workspace = workspace()?;
     let mut breaches = Vec::new();
-    for package in ["hub", "foot", "shared"] {
+    for package in ["hub", "foot", "shared", "shared/mcp", "shared/launcher"] {
         for file in rust_files(&workspace.join(package).join("src"))? {
             let relative = file.strip_prefix(&workspace)?.to_string_lossy().into_owned();
             let text = code_of(&fs::read_to_string(&file)?);

@@ -11,7 +11,7 @@ fn rows_of(part: &str) -> TestResult<Vec<String>> {
     let (said, complaint) = (String::from_utf8(output.stdout)?, String::from_utf8(output.stderr)?);
     assert!(output.status.success(), "{said}{complaint}");
     let rows = said.lines().filter_map(|line| line.strip_prefix("| ")?.split(" |").next());
-    Ok(rows.skip_while(|row| *row != "what").skip(1).map(str::to_owned).collect())
+    Ok(rows.filter(|row| *row != "what").map(str::to_owned).collect())
 }
 
 /// What one caller, and many, are measured by.
@@ -39,6 +39,38 @@ fn the_benchmark_of_keys_prints_every_row() -> TestResult {
 fn the_benchmark_of_large_results_prints_every_row() -> TestResult {
     let all = [("100 KiB", 1), ("100 KiB", 64), ("5 MiB", 1)];
     assert_eq!(rows_of("payloads")?, all.map(|(what, callers)| figures(what, callers)).concat());
+    Ok(())
+}
+
+#[test]
+fn the_benchmark_of_mcp_prints_every_row() -> TestResult {
+    let mut rows = Vec::new();
+    for (callers, more) in [(1, false), (32, true)] {
+        for manner in ["with a session", "without"] {
+            let what = |figure: &str| format!("{manner}, {callers} caller(s), {figure}");
+            for figure in ["own tool, p50", "own tool, p99"] {
+                rows.push(what(figure));
+            }
+            for figure in ["p50", "p99"] {
+                rows.push(what(&format!("tool of a foot, {figure} (+ bare WebSocket echo)")));
+            }
+            if more {
+                rows.push(what("own tool, throughput"));
+                rows.push(what("tool of a foot, throughput (slower of the two)"));
+            }
+        }
+    }
+    for callers in [1, 32] {
+        for manner in ["with a session", "without"] {
+            for figure in ["added p50 (one hop)", "p50 (the server itself)", "calls a second (the server itself)"] {
+                rows.push(format!("{manner}, {callers} caller(s), {figure}"));
+            }
+        }
+    }
+    for row in ["resident after, before", "resident after, allowed", "calls a second meanwhile"] {
+        rows.push(row.to_owned());
+    }
+    assert_eq!(rows_of("mcp")?, rows);
     Ok(())
 }
 

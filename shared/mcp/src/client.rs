@@ -10,7 +10,15 @@ use tokio::io::{AsyncRead, AsyncWrite};
 use tokio_util::sync::CancellationToken;
 
 use crate::error::{ConnectError, RequestError, RpcError};
+use crate::headers::ParamHeaders;
 use crate::version::{Lifecycle, Version};
+
+pub(crate) mod handshake;
+pub(crate) mod opened;
+pub(crate) mod router;
+#[cfg(test)]
+pub(crate) mod testing;
+pub(crate) mod voice;
 
 /// What a server says of itself.
 #[derive(Debug, Clone)]
@@ -62,6 +70,8 @@ pub struct RequestOptions {
     pub cancel: CancellationToken,
     /// Without a session: the capabilities of the client on whose behalf it is made; none by default.
     pub capabilities: Option<Raw>,
+    /// Over HTTP without a session: which arguments the called tool wants in headers. See [`ParamHeaders::of`].
+    pub param_headers: Option<Arc<ParamHeaders>>,
 }
 
 /// What a server says by itself.
@@ -174,8 +184,8 @@ impl Connection {
         noise: Arc<dyn Fn(&str) + Send + Sync>,
         open: Open,
     ) -> Result<Self, ConnectError> {
-        let _ = (reader, writer, noise, open);
-        Err(ConnectError::Transport("streams".to_owned()))
+        let channel = crate::streams::Streams::start(reader, writer, noise, &open);
+        Ok(Self { inner: opened::open(channel, open).await? })
     }
 
     /// Connects over streamable HTTP.
@@ -183,8 +193,8 @@ impl Connection {
     /// # Errors
     /// [`ConnectError`].
     pub async fn over_http(target: HttpTarget, open: Open) -> Result<Self, ConnectError> {
-        let _ = (target, open);
-        Err(ConnectError::Transport("http".to_owned()))
+        let channel = crate::streamable::Http::new(target, &open);
+        Ok(Self { inner: opened::open(channel, open).await? })
     }
 
     /// Connects over HTTP with server-sent events, as servers of 2024-11-05 want it.
@@ -192,7 +202,11 @@ impl Connection {
     /// # Errors
     /// [`ConnectError`].
     pub async fn over_sse(target: HttpTarget, open: Open) -> Result<Self, ConnectError> {
-        let _ = (target, open);
-        Err(ConnectError::Transport("sse".to_owned()))
+        let began = tokio::time::Instant::now();
+        let channel = crate::legacy::Legacy::start(target, &open).await?;
+        let timeout = open.timeout.saturating_sub(began.elapsed());
+        // Such a server knows sessions only.
+        let open = Open { preferred: Preferred::Lifecycle(Lifecycle::Session), timeout, ..open };
+        Ok(Self { inner: opened::open(channel, open).await? })
     }
 }

@@ -10,9 +10,10 @@ pub struct RpcError {
     /// Its code.
     pub code: i64,
     /// What happened.
+    #[serde(default)]
     pub message: String,
     /// More, of any shape.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(default, deserialize_with = "anything", skip_serializing_if = "Option::is_none")]
     pub data: Option<Raw>,
 }
 
@@ -21,6 +22,11 @@ impl RpcError {
     pub fn new(code: i64, message: impl Into<String>) -> Self {
         Self { code, message: message.into(), data: None }
     }
+}
+
+/// Whatever is there, `null` too.
+fn anything<'de, D: serde::Deserializer<'de>>(deserializer: D) -> Result<Option<Raw>, D::Error> {
+    Raw::deserialize(deserializer).map(Some)
 }
 
 /// Why there is no connection to a server. The text is safe to show: it holds no credential and no answer's body.
@@ -38,6 +44,14 @@ pub enum ConnectError {
     /// The server refused.
     #[error("the server refused: {0}")]
     Refused(RpcError),
+    /// An HTTP status, and no answer of MCP. After 404, 405 or 400 there may be a server of 2024-11-05 at that address,
+    /// which wants [`Connection::over_sse`](crate::Connection::over_sse).
+    #[error("the server answered with HTTP {0}")]
+    Status(u16),
+    /// The server ended when it was asked for its discovery, which it may not know. Start it again, and connect with
+    /// [`Preferred::Lifecycle`](crate::Preferred::Lifecycle) of a session: that asks for no discovery first.
+    #[error("the server ended when it was asked which versions it speaks")]
+    EndedAtDiscovery,
     /// There is no common version.
     #[error("the server speaks `{0}`, which is not spoken here")]
     Version(String),

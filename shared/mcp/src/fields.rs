@@ -1,10 +1,17 @@
 //! A JSON object taken apart one level deep: its fields can be looked at, changed and put together again, and what is in
 //! them stays the text that came.
 
+use std::borrow::Cow;
+use std::collections::HashMap;
+use std::collections::hash_map::Entry;
+
 use footbridge_shared::message::Raw;
-use serde::de::{Deserialize, DeserializeOwned, Deserializer, MapAccess, Visitor};
+use serde::de::{Deserialize, DeserializeOwned, Deserializer, IgnoredAny, MapAccess, Visitor};
 use serde::ser::{Serialize, SerializeMap as _, Serializer};
 use serde_json::value::{RawValue, to_raw_value};
+
+/// From how many fields on, doubles are found by a table instead of by looking at all the others.
+const MANY: usize = 16;
 
 /// The fields of an object, in their order. Of two with one name the last counts, as it does for every reader.
 #[derive(Debug, Clone, Default)]
@@ -99,16 +106,85 @@ impl<'de> Deserialize<'de> for Fields {
                 f.write_str("an object")
             }
             fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Fields, A::Error> {
-                let mut fields = Fields::new();
-                while let Some((name, value)) = map.next_entry::<String, Raw>()? {
-                    fields.set(&name, value);
+                let mut fields = Vec::new();
+                while let Some(field) = map.next_entry::<String, Raw>()? {
+                    fields.push(field);
                 }
-                Ok(fields)
+                Ok(Fields(without_doubles(fields)))
             }
         }
         deserializer.deserialize_map(Object)
     }
 }
+
+/// Of two fields with one name the last, in the place of the first. Takes linear time, whatever the names are.
+fn without_doubles(mut fields: Vec<(String, Raw)>) -> Vec<(String, Raw)> {
+    let double = |(place, (name, _)): (usize, &(String, Raw))| fields[..place].iter().any(|(other, _)| other == name);
+    if fields.len() < MANY && !fields.iter().enumerate().any(double) {
+        return fields;
+    }
+    let mut places: HashMap<String, usize> = HashMap::with_capacity(fields.len());
+    let mut kept: Vec<(String, Raw)> = Vec::with_capacity(fields.len());
+    for (name, value) in fields.drain(..) {
+        match places.entry(name) {
+            Entry::Occupied(place) => kept[*place.get()].1 = value,
+            Entry::Vacant(place) => {
+                kept.push((place.key().clone(), value));
+                place.insert(kept.len() - 1);
+            }
+        }
+    }
+    kept
+}
+
+/// Reads one field of an object and passes over the others. `None`: it is not there or is something else, or this is no
+/// object.
+pub(crate) fn read_field<T: DeserializeOwned>(object: &RawValue, name: &str) -> Option<T> {
+    struct Field<'a>(&'a str);
+    impl<'de> Visitor<'de> for Field<'_> {
+        type Value = Option<&'de RawValue>;
+        fn expecting(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+            f.write_str("an object")
+        }
+        fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Self::Value, A::Error> {
+            let mut found = None;
+            while let Some(Name(name)) = map.next_key()? {
+                if name == self.0 {
+                    found = Some(map.next_value()?);
+                } else {
+                    map.next_value::<IgnoredAny>()?;
+                }
+            }
+            Ok(found)
+        }
+    }
+    let mut deserializer = serde_json::Deserializer::from_str(object.get());
+    let found = deserializer.deserialize_map(Field(name)).ok()??;
+    serde_json::from_str(found.get()).ok()
+}
+
+/// The fields of an object, in its text, doubles included. `None`: it is no object.
+pub(crate) fn borrowed(object: &RawValue) -> Option<Vec<(Cow<'_, str>, &RawValue)>> {
+    struct All;
+    impl<'de> Visitor<'de> for All {
+        type Value = Vec<(Cow<'de, str>, &'de RawValue)>;
+        fn expecting(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+            f.write_str("an object")
+        }
+        fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Self::Value, A::Error> {
+            let mut fields = Vec::new();
+            while let Some((Name(name), value)) = map.next_entry()? {
+                fields.push((name, value));
+            }
+            Ok(fields)
+        }
+    }
+    serde_json::Deserializer::from_str(object.get()).deserialize_map(All).ok()
+}
+
+/// The name of a field: borrowed unless something is escaped in it.
+#[derive(serde::Deserialize)]
+pub(crate) struct Name<'a>(#[serde(borrow)] pub(crate) Cow<'a, str>);
 
 #[cfg(test)]
 mod tests {
@@ -131,5 +207,24 @@ mod tests {
         let raw: Raw = serde_json::from_str(r#"{"a":1,"a":2}"#).unwrap();
         assert_eq!(Fields::of(&raw).unwrap().to_raw().get(), r#"{"a":2}"#);
         assert!(Fields::of(&to_raw_value(&[1]).unwrap()).is_none());
+    }
+
+    /// With a table the fields of this object are read in a moment; comparing each with all takes minutes.
+    #[test]
+    fn an_object_of_very_many_fields_is_read() {
+        let fields: Vec<String> = (0..200_000).map(|n| format!(r#""{}":{n}"#, n % 150_000)).collect();
+        let raw = RawValue::from_string(format!("{{{}}}", fields.join(","))).unwrap();
+        let fields = Fields::of(&raw).unwrap();
+        assert_eq!(fields.iter().count(), 150_000);
+        assert_eq!(fields.iter().next().unwrap().1.get(), "150000");
+        assert_eq!(fields.get("149999").unwrap().get(), "149999");
+    }
+
+    #[test]
+    fn one_field_is_read_past_the_others() {
+        let raw = RawValue::from_string(r#"{"a":[{"n\u0061me":1}],"n\u0061me":"x","name":"y"}"#.to_owned()).unwrap();
+        assert_eq!(read_field::<String>(&raw, "name").as_deref(), Some("y"));
+        assert_eq!(read_field::<u64>(&raw, "name"), None);
+        assert_eq!(read_field::<String>(&to_raw_value(&[1]).unwrap(), "name"), None);
     }
 }

@@ -5,19 +5,31 @@
 //! of its own, adds to a result therefore arrives.
 
 mod client;
+mod declined;
 mod error;
 mod fields;
+pub mod headers;
+mod legacy;
+mod list;
+mod listen;
 mod message;
+pub mod sse;
+mod streamable;
+mod streams;
 mod version;
 
 pub use client::{
     Connection, Events, HttpTarget, OnProgress, Open, Preferred, Progress, RequestOptions, ServerDescription, Spawn,
     Tag,
 };
+pub use declined::declined;
 pub use error::{ConnectError, RequestError, RpcError};
 pub use fields::Fields;
 pub use footbridge_shared::message::Raw;
+pub use list::{ListLimits, Listed, list_all};
+pub use listen::Subscriptions;
 pub use message::{Message, RequestId};
+pub use streamable::{HttpClientOptions, http_client};
 pub use version::{Lifecycle, Version};
 
 /// JSON-RPC and MCP error codes.
@@ -32,6 +44,14 @@ pub mod codes {
     pub const INVALID_PARAMS: i64 = -32602;
     /// Something broke inside.
     pub const INTERNAL_ERROR: i64 = -32603;
+    /// There is no such resource.
+    pub const RESOURCE_NOT_FOUND: i64 = -32002;
+    /// The HTTP headers of a request are not what its body says.
+    pub const HEADER_MISMATCH: i64 = -32020;
+    /// The request needs a capability that its client did not state.
+    pub const MISSING_CAPABILITY: i64 = -32021;
+    /// The version of the request is not spoken; `data.supported` has those that are.
+    pub const UNSUPPORTED_VERSION: i64 = -32022;
 }
 
 /// Names of `_meta` entries.
@@ -44,4 +64,10 @@ pub mod meta {
     pub const CLIENT_INFO: &str = "io.modelcontextprotocol/clientInfo";
     /// What the client of a request without a session can do.
     pub const CLIENT_CAPABILITIES: &str = "io.modelcontextprotocol/clientCapabilities";
+    /// From which level on the client of a request without a session wants to be told `notifications/message`.
+    pub const LOG_LEVEL: &str = "io.modelcontextprotocol/logLevel";
+    /// Who answers: in results without a session.
+    pub const SERVER_INFO: &str = "io.modelcontextprotocol/serverInfo";
+    /// To which `subscriptions/listen` a notification, or its end, belongs: the id of that request.
+    pub const SUBSCRIPTION_ID: &str = "io.modelcontextprotocol/subscriptionId";
 }

@@ -1,10 +1,13 @@
 //! JSON-RPC messages. What they carry is kept as it came.
 
 use footbridge_shared::message::Raw;
-use serde::{Deserialize, Serialize};
-use serde_json::value::{RawValue, to_raw_value};
+use serde::de::{Deserialize, Deserializer, IgnoredAny, MapAccess, Visitor};
+use serde_json::error::Category;
+use serde_json::value::RawValue;
 
+use crate::codes::{INVALID_REQUEST, PARSE_ERROR};
 use crate::error::RpcError;
+use crate::fields::Name;
 
 /// The id of a request: a JSON string or a number, kept as its text, so that it goes back as it came.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
@@ -16,13 +19,29 @@ impl RequestId {
         Self(number.to_string().into())
     }
 
+    /// An id as JSON. `None`: it is no text and no number.
+    pub fn of(json: &str) -> Option<Self> {
+        let json = json.trim();
+        let legal = match json.as_bytes().first() {
+            Some(b'"') => serde_json::from_str::<Name<'_>>(json).is_ok(),
+            _ => serde_json::from_str::<serde_json::Number>(json).is_ok(),
+        };
+        legal.then(|| Self(json.into()))
+    }
+
+    /// The number that it is or, as some servers answer, that its text or its float says.
+    pub(crate) fn as_number(&self) -> Option<u64> {
+        let digits = self.0.trim_matches('"');
+        digits.strip_suffix(".0").unwrap_or(digits).parse().ok()
+    }
+
     /// The id as JSON.
     pub fn as_json(&self) -> &str {
         &self.0
     }
 }
 
-impl Serialize for RequestId {
+impl serde::Serialize for RequestId {
     fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         let raw: &RawValue = serde_json::from_str(&self.0).map_err(serde::ser::Error::custom)?;
         raw.serialize(serializer)
@@ -30,11 +49,9 @@ impl Serialize for RequestId {
 }
 
 impl<'de> Deserialize<'de> for RequestId {
-    fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         let raw = Raw::deserialize(deserializer)?;
-        let text = raw.get();
-        let legal = text.starts_with('"') || serde_json::from_str::<serde_json::Number>(text).is_ok();
-        if legal { Ok(Self(text.into())) } else { Err(serde::de::Error::custom("an id is a text or a number")) }
+        Self::of(raw.get()).ok_or_else(|| serde::de::Error::custom("an id is a text or a number"))
     }
 }
 
@@ -66,67 +83,200 @@ pub enum Message {
     },
 }
 
-#[derive(Serialize, Deserialize)]
-struct Wire {
-    jsonrpc: Option<String>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    id: Option<RequestId>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    method: Option<String>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    params: Option<Raw>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    result: Option<Raw>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    error: Option<RpcError>,
-}
-
 impl Message {
     /// Reads one message.
     ///
     /// # Errors
     /// What is wrong with it: `PARSE_ERROR` or `INVALID_REQUEST`.
     pub fn parse(text: &str) -> Result<Self, RpcError> {
-        let wire: Wire = serde_json::from_str(text).map_err(|error| match error.classify() {
-            serde_json::error::Category::Data => {
-                RpcError::new(crate::codes::INVALID_REQUEST, format!("this is no JSON-RPC message: {error}"))
-            }
-            _ => RpcError::new(crate::codes::PARSE_ERROR, format!("this is no JSON: {error}")),
+        let envelope: Envelope<'_> = serde_json::from_str(text).map_err(|error| match error.classify() {
+            Category::Data => wrong(format!("this is no JSON-RPC message: {error}")),
+            _ => RpcError::new(PARSE_ERROR, format!("this is no JSON: {error}")),
         })?;
-        let wrong = |why: &str| RpcError::new(crate::codes::INVALID_REQUEST, why);
-        if wire.jsonrpc.as_deref() != Some("2.0") {
-            return Err(wrong("`jsonrpc` is not \"2.0\""));
-        }
-        match wire {
-            Wire { method: Some(_), result: Some(_), .. } | Wire { method: Some(_), error: Some(_), .. } => {
-                Err(wrong("a message is either a request or an answer"))
-            }
-            Wire { method: Some(method), id: Some(id), params, .. } => Ok(Self::Request { id, method, params }),
-            Wire { method: Some(method), id: None, params, .. } => Ok(Self::Notification { method, params }),
-            Wire { result: Some(_), error: Some(_), .. } => Err(wrong("an answer is either a result or an error")),
-            Wire { id: Some(id), result: Some(result), .. } => Ok(Self::Response { id: Some(id), outcome: Ok(result) }),
-            Wire { id, error: Some(error), .. } => Ok(Self::Response { id, outcome: Err(error) }),
-            _ => Err(wrong("a message has a `method`, a `result` or an `error`")),
-        }
+        envelope.message()
     }
 
-    /// Writes it, on one line.
+    /// Reads one message, or the several of a batch, which clients and servers of 2025-03-26 may send.
+    ///
+    /// # Errors
+    /// As [`Message::parse`]; one message of a batch that is none spoils the whole.
+    pub fn parse_all(text: &str) -> Result<Vec<Self>, RpcError> {
+        if !text.trim_start().starts_with('[') {
+            return Ok(vec![Self::parse(text)?]);
+        }
+        let batch: Vec<&RawValue> = serde_json::from_str(text)
+            .map_err(|error| RpcError::new(PARSE_ERROR, format!("this is no JSON: {error}")))?;
+        if batch.is_empty() {
+            return Err(wrong("an empty batch is no message"));
+        }
+        batch.into_iter().map(|message| Self::parse(message.get())).collect()
+    }
+
+    /// Writes it, on one line: line ends between the values of what it carries become spaces.
     pub fn to_text(&self) -> String {
-        let empty = || Wire {
-            jsonrpc: Some("2.0".to_owned()),
-            id: None,
-            method: None,
-            params: None,
-            result: None,
-            error: None,
+        let payload = match self {
+            Self::Request { params, .. } | Self::Notification { params, .. } => params.as_deref(),
+            Self::Response { outcome: Ok(result), .. } => Some(&**result),
+            Self::Response { outcome: Err(error), .. } => error.data.as_deref(),
         };
-        let wire = match self.clone() {
-            Self::Request { id, method, params } => Wire { id: Some(id), method: Some(method), params, ..empty() },
-            Self::Notification { method, params } => Wire { method: Some(method), params, ..empty() },
-            Self::Response { id, outcome: Ok(result) } => Wire { id, result: Some(result), ..empty() },
-            Self::Response { id, outcome: Err(error) } => Wire { id, error: Some(error), ..empty() },
-        };
-        // Ids, texts and raw values can always be written.
-        to_raw_value(&wire).map(|raw| raw.get().to_owned()).unwrap_or_default()
+        let mut text = String::with_capacity(ENVELOPE_BYTES + payload.map_or(0, |payload| payload.get().len()));
+        match self {
+            Self::Request { id, method, params } => write_call(&mut text, Some(id), method, params.as_deref()),
+            Self::Notification { method, params } => write_call(&mut text, None, method, params.as_deref()),
+            Self::Response { id, outcome } => {
+                text.push_str(START);
+                text.push_str(r#","id":"#);
+                text.push_str(id.as_ref().map_or("null", RequestId::as_json));
+                match outcome {
+                    Ok(result) => {
+                        text.push_str(r#","result":"#);
+                        push_on_one_line(&mut text, result.get());
+                    }
+                    Err(error) => {
+                        text.push_str(r#","error":{"code":"#);
+                        text.push_str(&error.code.to_string());
+                        text.push_str(r#","message":"#);
+                        push_string(&mut text, &error.message);
+                        if let Some(data) = &error.data {
+                            text.push_str(r#","data":"#);
+                            push_on_one_line(&mut text, data.get());
+                        }
+                        text.push('}');
+                    }
+                }
+                text.push('}');
+            }
+        }
+        text
     }
 }
+
+/// What a message has beside its payload, in bytes; a guess that spares growing.
+const ENVELOPE_BYTES: usize = 128;
+const START: &str = r#"{"jsonrpc":"2.0""#;
+
+/// Appends a request, or without an id a notification.
+pub(crate) fn write_call(text: &mut String, id: Option<&RequestId>, method: &str, params: Option<&RawValue>) {
+    start_call(text, id, method);
+    if let Some(params) = params {
+        text.push_str(r#","params":"#);
+        push_on_one_line(text, params.get());
+    }
+    text.push('}');
+}
+
+/// Appends a call up to its parameters.
+pub(crate) fn start_call(text: &mut String, id: Option<&RequestId>, method: &str) {
+    text.push_str(START);
+    if let Some(id) = id {
+        text.push_str(r#","id":"#);
+        text.push_str(id.as_json());
+    }
+    text.push_str(r#","method":"#);
+    push_string(text, method);
+}
+
+/// Appends a string as JSON.
+pub(crate) fn push_string(text: &mut String, string: &str) {
+    // A string can always be written.
+    text.push_str(&serde_json::to_string(string).unwrap_or_default());
+}
+
+/// Appends JSON without its line ends. Those are only between values: in a string they are escaped.
+pub(crate) fn push_on_one_line(text: &mut String, json: &str) {
+    let mut rest = json;
+    while let Some(end) = memchr::memchr2(b'\n', b'\r', rest.as_bytes()) {
+        text.push_str(&rest[..end]);
+        text.push(' ');
+        rest = &rest[end + 1..];
+    }
+    text.push_str(rest);
+}
+
+fn wrong(why: impl Into<String>) -> RpcError {
+    RpcError::new(INVALID_REQUEST, why)
+}
+
+/// The fields of a message, still in its text.
+#[derive(Default)]
+struct Envelope<'a> {
+    jsonrpc: Option<Name<'a>>,
+    id: Option<&'a RawValue>,
+    method: Option<Name<'a>>,
+    params: Option<&'a RawValue>,
+    result: Option<&'a RawValue>,
+    error: Option<&'a RawValue>,
+}
+
+impl Envelope<'_> {
+    fn message(self) -> Result<Message, RpcError> {
+        if self.jsonrpc.is_none_or(|jsonrpc| jsonrpc.0 != "2.0") {
+            return Err(wrong("`jsonrpc` is not \"2.0\""));
+        }
+        let id = match self.id {
+            None => None,
+            Some(id) if id.get() == "null" => Some(None),
+            Some(id) => Some(Some(RequestId::of(id.get()).ok_or_else(|| wrong("an id is a text or a number"))?)),
+        };
+        match (self.method, self.result, self.error) {
+            (Some(Name(method)), None, None) => {
+                let params = self.params.filter(|params| params.get() != "null").map(ToOwned::to_owned);
+                let method = method.into_owned();
+                match id {
+                    Some(Some(id)) => Ok(Message::Request { id, method, params }),
+                    Some(None) => Err(wrong("the id of a request is not null")),
+                    None => Ok(Message::Notification { method, params }),
+                }
+            }
+            (None, Some(result), None) => match id.flatten() {
+                Some(id) => Ok(Message::Response { id: Some(id), outcome: Ok(result.to_owned()) }),
+                None => Err(wrong("a result has an id")),
+            },
+            (None, None, Some(error)) => {
+                let error = serde_json::from_str(error.get())
+                    .map_err(|_| wrong("an error is an object with a `code` and a `message`"))?;
+                Ok(Message::Response { id: id.flatten(), outcome: Err(error) })
+            }
+            (None, None, None) => Err(wrong("a message has a `method`, a `result` or an `error`")),
+            _ => Err(wrong("a message is a request, or a result, or an error")),
+        }
+    }
+}
+
+impl<'de> Deserialize<'de> for Envelope<'de> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct Object;
+        impl<'de> Visitor<'de> for Object {
+            type Value = Envelope<'de>;
+            fn expecting(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+                f.write_str("an object")
+            }
+            fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Envelope<'de>, A::Error> {
+                let mut envelope = Envelope::default();
+                while let Some(Name(name)) = map.next_key()? {
+                    let twice = match name.as_ref() {
+                        "jsonrpc" => envelope.jsonrpc.replace(map.next_value()?).is_some(),
+                        "method" => envelope.method.replace(map.next_value()?).is_some(),
+                        "id" => envelope.id.replace(map.next_value()?).is_some(),
+                        "params" => envelope.params.replace(map.next_value()?).is_some(),
+                        "result" => envelope.result.replace(map.next_value()?).is_some(),
+                        "error" => envelope.error.replace(map.next_value()?).is_some(),
+                        _ => {
+                            map.next_value::<IgnoredAny>()?;
+                            false
+                        }
+                    };
+                    if twice {
+                        // Who reads the first and who reads the last would see different messages.
+                        return Err(serde::de::Error::custom(format_args!("`{name}` is there twice")));
+                    }
+                }
+                Ok(envelope)
+            }
+        }
+        deserializer.deserialize_map(Object)
+    }
+}
+
+#[cfg(test)]
+mod tests;

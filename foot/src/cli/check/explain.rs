@@ -1,11 +1,16 @@
 //! What one call would be answered, and why.
 
+use footbridge_shared::id::PACK_SEPARATOR;
+
 use super::Report;
 use crate::config::Served;
 use crate::error::FootError;
 use crate::offer;
-use crate::permissions::{Access, Action, Command, CommandLine, Judge, Reason, Verdict as Decided, quoted};
+use crate::permissions::{
+    Access, Action, Command, CommandLine, Judge, Reason, ServerAction, Verdict as Decided, quoted,
+};
 use crate::policy::Verdict;
+use crate::servers::ServerSettings;
 
 /// The call.
 #[derive(Debug, Clone)]
@@ -44,7 +49,7 @@ pub(in crate::cli) fn explain(served: &Served, call: &Call) -> Result<Report, Fo
             report.line("answer", "that depends on what it would do: add --path PATH, or `-- ARGV`");
             return Ok(report);
         }
-        What::Tool(tool) => (tool.as_str(), Some(Action::Nothing)),
+        What::Tool(tool) => (tool.as_str(), Some(of_server(served, tool).unwrap_or(Action::Nothing))),
         What::Path(path) => {
             let tool = call.tool.as_deref().unwrap_or("file_read");
             let access = match tool {
@@ -78,7 +83,7 @@ pub(in crate::cli) fn explain(served: &Served, call: &Call) -> Result<Report, Fo
     };
     report.line("tool", tool);
     report.line("answer", answer);
-    let by_mode = matches!(decision.reason, Reason::Mode(..));
+    let by_mode = matches!(decision.reason, Reason::Mode(..) | Reason::Server(..));
     report.line("rule", format!("{}{}", decision.reason, if by_mode { "  (no rule speaks of it)" } else { "" }));
     Ok(report)
 }
@@ -101,7 +106,7 @@ const TOOLS: [(&str, bool); 13] = [
 ];
 
 fn known(served: &Served, tool: &str) -> bool {
-    TOOLS.iter().any(|(name, _)| *name == tool) || is_configured(served, tool)
+    TOOLS.iter().any(|(name, _)| *name == tool) || is_configured(served, tool) || of_server(served, tool).is_some()
 }
 
 fn acts(served: &Served, tool: &str) -> bool {
@@ -110,6 +115,21 @@ fn acts(served: &Served, tool: &str) -> bool {
 
 fn is_configured(served: &Served, tool: &str) -> bool {
     served.exec.commands.iter().any(|command| command.name() == tool)
+}
+
+/// What a tool would do that is named as those of a local server are. Which there are, the server alone says.
+fn of_server(served: &Served, tool: &str) -> Option<Action> {
+    let named = |server: &&ServerSettings| {
+        let rest = tool.strip_prefix(server.name.as_str());
+        rest.and_then(|rest| rest.strip_prefix(PACK_SEPARATOR)).is_some_and(|rest| !rest.is_empty())
+    };
+    let server = served.servers.iter().find(named)?;
+    Some(Action::Server(ServerAction {
+        server: server.name.to_string(),
+        what: tool.to_owned(),
+        arguments: "{}".to_owned(),
+        permission: server.permission,
+    }))
 }
 
 /// Where a path really leads, if that is served; else the report says why it is not.

@@ -153,3 +153,95 @@ async fn what_a_person_said_for_good_goes_before_a_rule_that_asks_and_behind_one
     assert_eq!(failure.hint.as_deref(), Some("permissions.deny rule 1 in the foot's settings speaks against it"));
     assert_eq!(Duration::from_secs(120), super::super::desk::MAX_WAIT);
 }
+
+/// What a call of a local server's tool would do.
+fn server(arguments: &str, permission: Mode) -> Action {
+    Action::Server(ServerAction {
+        server: "notes".to_owned(),
+        what: "add".to_owned(),
+        arguments: arguments.to_owned(),
+        permission,
+    })
+}
+
+#[tokio::test]
+async fn a_servers_tool_goes_by_rules_that_name_it_then_by_what_its_server_is_permitted() {
+    let rules = "permissions: {deny: [{tools: ['notes__delete*']}], allow: [{tools: [notes__get]}], ask: [{tools: ['*__add']}]}";
+    let judge = Machine::new().judge(rules);
+    for (tool, permission, expected) in [
+        ("notes__list", Mode::Allow, Verdict::Allow),
+        ("notes__list", Mode::Deny, Verdict::Deny),
+        ("notes__list", Mode::Ask, Verdict::Ask),
+        ("notes__delete_all", Mode::Allow, Verdict::Deny),
+        ("notes__get", Mode::Deny, Verdict::Allow),
+        ("notes__add", Mode::Allow, Verdict::Ask),
+    ] {
+        assert_eq!(judge.decide(tool, &server("{}", permission), None).verdict, expected, "{tool} {permission}");
+    }
+}
+
+#[tokio::test]
+async fn an_answer_about_a_server_holds_for_the_same_arguments_alone() {
+    let always = Some(Reply { allow: true, always: true });
+    let scene = scene("", &[always, Some(Reply { allow: false, always: false })]);
+    let (ctx, _told, _cancel) = context::detached();
+    for (arguments, expected) in [(r#"{"a":1}"#, true), (r#"{"a":1}"#, true), (r#"{"a":2}"#, false)] {
+        let admitted = scene.permissions.admit("notes__add", &server(arguments, Mode::Ask), &ctx).await;
+        assert_eq!(admitted.is_ok(), expected, "{arguments}");
+    }
+    assert_eq!(scene.asked.lock().unwrap().len(), 2);
+    assert!(scene.asked.lock().unwrap()[0].lines[0].contains("the server \"notes\" for \"add\""));
+}
+
+/// Asks for a call that came through a client, which answers so; what it was asked, if it was.
+async fn through_client(scene: &Scene, by_owner: bool, can: &str, answer: &str) -> (bool, Option<String>) {
+    use footbridge_shared::message::{CallerClient, FootToHub};
+    let (mut ctx, _told, _cancel) = context::detached();
+    ctx.caller.client = Some(Box::new(CallerClient {
+        protocol: "2025-11-25".to_owned(),
+        capabilities: serde_json::from_str(can).unwrap(),
+        session: None,
+    }));
+    let line = crate::line::Line::default();
+    line.connected(false);
+    let ctx = ctx.over(line.clone(), None, by_owner);
+    let action = server("{}", Mode::Ask);
+    let hub = async {
+        line.news().await;
+        let Some(FootToHub::Upcall(upcall)) = line.take().pop() else { panic!("a question") };
+        let result = serde_json::json!({"call": upcall.call, "id": upcall.id, "result":
+            serde_json::from_str::<serde_json::Value>(answer).unwrap()});
+        line.answered(serde_json::from_value(result).unwrap());
+        assert_eq!(upcall.method, "elicitation/create");
+        Some(upcall.params.get().to_owned())
+    };
+    let admitted = scene.permissions.admit("notes__add", &action, &ctx);
+    tokio::select! {
+        admitted = async { tokio::join!(admitted, hub) } => (admitted.0.is_ok(), admitted.1),
+        admitted = scene.permissions.admit("notes__add", &action, &ctx), if !by_owner || can == "{}" => (admitted.is_ok(), None),
+    }
+}
+
+#[tokio::test]
+async fn the_owner_is_asked_through_their_own_client_where_they_allow_it() {
+    let yes = r#"{"action": "accept", "content": {"allow": true, "always": true}}"#;
+    let scene = scene("askClient: true", &[]);
+    let (allowed, asked) = through_client(&scene, true, r#"{"elicitation": {}}"#, yes).await;
+    assert!(allowed && asked.unwrap().contains("notes__add"));
+    for no in
+        [r#"{"action": "accept", "content": {"allow": false}}"#, r#"{"action": "decline"}"#, r#"{"action": "cancel"}"#]
+    {
+        assert!(!through_client(&scene, true, r#"{"elicitation": {}}"#, no).await.0, "{no}");
+    }
+    assert!(scene.asked.lock().unwrap().is_empty(), "nobody was asked at the terminal");
+}
+
+#[tokio::test]
+async fn nobody_else_is_asked_through_a_client() {
+    for (yaml, by_owner, can) in [("askClient: true", false, r#"{"elicitation": {}}"#), ("askClient: true", true, "{}")]
+    {
+        let scene = scene(yaml, &[Some(Reply { allow: true, always: false }); 2]);
+        let (allowed, asked) = through_client(&scene, by_owner, can, "{}").await;
+        assert!(allowed && asked.is_none() && !scene.asked.lock().unwrap().is_empty(), "{yaml} {by_owner} {can}");
+    }
+}

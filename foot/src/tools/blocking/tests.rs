@@ -1,9 +1,10 @@
 //! The kernel alone: the rules serve every path there is, and what lies outside of the roots stays out of reach.
 #![cfg(target_os = "linux")]
 
+use footbridge_launcher::sandbox;
+
 use super::*;
 use crate::policy::Floor;
-use crate::sandbox;
 use crate::tools::context::detached;
 use crate::tools::file_delete::FileDelete;
 use crate::tools::file_edit::FileEdit;

@@ -46,6 +46,11 @@ impl Slot {
         (installed.generation == generation && !self.stale.load(Ordering::Acquire)).then_some(installed)
     }
 
+    /// Whether its catalog holds servers in force: then it is not let go of for want of use.
+    fn holds_servers(&self) -> bool {
+        self.installed.load().as_ref().is_some_and(|compiled| compiled.catalog.has_servers())
+    }
+
     /// Puts a catalog in force.
     pub(super) fn install(&self, compiled: Arc<Compiled>) {
         self.installed.store(Some(compiled));
@@ -78,7 +83,7 @@ impl Cache {
             let oldest = self
                 .slots
                 .iter()
-                .min_by_key(|slot| slot.last_use.load(Ordering::Relaxed))
+                .min_by_key(|slot| (slot.holds_servers(), slot.last_use.load(Ordering::Relaxed)))
                 .map(|slot| slot.key().clone());
             match oldest {
                 Some(scope) => drop(self.slots.remove(&scope)),
@@ -89,8 +94,20 @@ impl Cache {
 
     /// Every slot in use; lets go of those that nobody used for a while.
     pub(super) fn poll(&self) -> Vec<(Scope, Arc<Slot>)> {
-        self.slots.retain(|_, slot| slot.idle_polls.fetch_add(1, Ordering::Relaxed) < MAX_IDLE_POLLS);
+        self.slots
+            .retain(|_, slot| slot.idle_polls.fetch_add(1, Ordering::Relaxed) < MAX_IDLE_POLLS || slot.holds_servers());
         self.slots.iter().map(|slot| (slot.key().clone(), slot.value().clone())).collect()
+    }
+
+    /// The scopes in use that are the given one or, if that is a tenant's layer, of that tenant; without one all.
+    pub(super) fn touched_by(&self, changed: Option<&Scope>) -> Vec<Scope> {
+        let touched = |scope: &Scope| {
+            changed.is_none_or(|changed| {
+                changed.tenant == scope.tenant
+                    && (changed.project.is_tenant_layer() || changed.project == scope.project)
+            })
+        };
+        self.slots.iter().map(|slot| slot.key().clone()).filter(touched).collect()
     }
 
     #[cfg(test)]

@@ -8,12 +8,14 @@ use footbridge_shared::message::Raw;
 use serde_json::value::{RawValue, to_raw_value};
 
 use super::checker::{Checker, Named, name_of, path_of, reserved};
+use super::link::ActiveLink;
 use super::pack::ActivePack;
 use super::server_tool::ServerTool;
-use super::types::{Built, BuiltTool, Dependencies, Prepared};
+use super::types::{Built, BuiltTool, Dependencies, Place, Prepared};
 use crate::documents::{Assembled, LayerDocument};
 use crate::domain::arguments::ArgumentSchema;
 use crate::domain::document::{Layer, SERVER_TOOLS};
+use crate::domain::scope::Scope;
 use crate::domain::tool::{Blind, Entry, EntryState, Listing, Origin, RESERVED_NAMES, Tool, ToolSpec};
 use crate::yaml::{self, DocumentError, Node, shown};
 
@@ -37,6 +39,8 @@ pub(super) struct Catalog {
     pub(super) listing: Arc<Listing>,
     /// Packs that offer their tools, by name.
     pub(super) packs: Vec<Arc<ActivePack>>,
+    /// Single tools of packs, by name.
+    pub(super) links: Vec<Arc<ActiveLink>>,
     /// The documents that won, by name.
     pub(super) documents: BTreeMap<EntryName, LayerState>,
     /// What lies in the folder of tools and is none.
@@ -53,7 +57,13 @@ pub(super) struct Judged {
 impl Catalog {
     /// Compiles what wins. A document that cannot be used costs its own name, nothing else. What did not change since
     /// `before` is taken from there.
-    pub(super) fn compile(assembled: Assembled, before: Option<&Self>, checker: &Checker, deps: &Dependencies) -> Self {
+    pub(super) fn compile(
+        scope: &Scope,
+        assembled: Assembled,
+        before: Option<&Self>,
+        checker: &Checker,
+        deps: &Dependencies,
+    ) -> Self {
         let mut catalog = Self::default();
         let blind = assembled.blind.map(|(layer, error)| Blind { layer, reason: placed(SERVER_TOOLS, layer, &error) });
         let mut listing = Listing { blind, ..Listing::default() };
@@ -64,7 +74,7 @@ impl Catalog {
                 Named::Wrong(problem) => catalog.ignored.push(problem.in_document(&path, Some(winner.layer))),
                 Named::Tool(name) => {
                     if !before.is_some_and(|before| catalog.keep(before, &name, &winner, &mut listing)) {
-                        catalog.add(name, winner, checker, deps, &mut listing);
+                        catalog.add(scope, name, winner, checker, deps, &mut listing);
                     }
                 }
             }
@@ -82,13 +92,20 @@ impl Catalog {
             listing.tools.insert(name.clone(), tool.clone());
         }
         self.packs.extend(before.packs.iter().filter(|pack| pack.name() == name).cloned());
+        self.links.extend(before.links.iter().filter(|link| link.name() == name.as_str()).cloned());
         listing.entries.insert(name.clone(), entry.clone());
         self.documents.insert(name.clone(), document.clone());
         true
     }
 
+    /// Whether one of its packs is an MCP server.
+    pub(super) fn has_servers(&self) -> bool {
+        self.packs.iter().any(|pack| pack.server().is_some())
+    }
+
     fn add(
         &mut self,
+        scope: &Scope,
         name: EntryName,
         winner: LayerDocument,
         checker: &Checker,
@@ -98,12 +115,16 @@ impl Catalog {
         let Judged { mut state, type_id, read } = judge(checker, &name, &winner);
         let layer = winner.layer;
         if let Some((tool, prepared)) = read.filter(|_| state == EntryState::Active) {
-            match prepared(deps) {
+            match prepared(deps, Place { scope, layer, name: &name }) {
                 Built::Tool(built) => match single(tool, *built, layer) {
                     Ok(tool) => drop(listing.tools.insert(tool.spec.name.clone(), Arc::new(tool))),
                     Err(error) => state = broken(&name, layer, &error),
                 },
                 Built::Pack(pack) => self.packs.push(Arc::new(ActivePack::new(tool, layer, pack))),
+                Built::Link(link) => match ToolName::parse(tool.name.as_str()) {
+                    Ok(name) => self.links.push(Arc::new(ActiveLink::new(head(&tool, layer, name), link))),
+                    Err(error) => state = broken(&name, layer, &error.to_string()),
+                },
             }
         }
         // A meta tool is never hidden, whatever lies about.

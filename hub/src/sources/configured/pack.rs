@@ -5,16 +5,19 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use async_trait::async_trait;
 use footbridge_shared::id::{EntryName, Subject, ToolName};
+use footbridge_shared::names::public_names;
 
 use super::catalog::{Catalog, head};
-use super::names::public_names;
+use super::mcp::Attachment;
 use super::server_tool::ServerTool;
+use super::status::PackView;
 use super::types::Pack;
 use crate::domain::arguments::Arguments;
 use crate::domain::call::CallContext;
 use crate::domain::document::Layer;
 use crate::domain::failure::Failure;
 use crate::domain::journal::FootTarget;
+use crate::domain::mcp::McpTools;
 use crate::domain::output::ToolOutput;
 use crate::domain::scope::Scope;
 use crate::domain::tool::{Listing, Tool, ToolHandler, ToolSpec};
@@ -27,11 +30,46 @@ pub(super) struct ActivePack {
     document: ServerTool,
     layer: Layer,
     pack: Arc<dyn Pack>,
+    /// What was made of the tools that it had when it was last asked.
+    named: Mutex<Option<Arc<Named>>>,
+}
+
+/// Tools under public names.
+struct Named {
+    of: Arc<[Arc<Tool>]>,
+    tools: Vec<Arc<Tool>>,
+    mcp: Arc<McpTools>,
 }
 
 impl ActivePack {
     pub(super) fn new(document: ServerTool, layer: Layer, pack: Arc<dyn Pack>) -> Self {
-        Self { document, layer, pack }
+        Self { document, layer, pack, named: Mutex::default() }
+    }
+
+    /// The MCP server behind it.
+    pub(super) fn server(&self) -> Option<&Arc<Attachment>> {
+        self.pack.server()
+    }
+
+    /// Whether somebody without a process may use it.
+    pub(super) fn is_for_direct_callers(&self) -> bool {
+        self.document.requires_roles.is_empty() && self.document.profiles.is_empty()
+    }
+
+    /// Its tools, in its own order.
+    pub(super) fn mcp_tools(&self, scope: &Scope, subject: &Subject) -> Arc<McpTools> {
+        self.named(&self.pack.tools(scope, subject)).mcp.clone()
+    }
+
+    /// How it is.
+    pub(super) fn view(&self, scope: &Scope, subject: &Subject) -> PackView {
+        PackView {
+            name: self.document.name.clone(),
+            type_id: self.document.type_id,
+            layer: self.layer,
+            tools: self.named(&self.pack.tools(scope, subject)).tools.len(),
+            status: self.pack.status(scope, subject),
+        }
     }
 
     /// The document's name.
@@ -42,7 +80,19 @@ impl ActivePack {
     /// What it offers of these tools, under public names. All are named and then some left out: what one tool is called
     /// never depends on whether another is offered. Of two that are called the same where they come from, the first one
     /// counts.
-    fn named(&self, tools: &[Arc<Tool>]) -> Vec<Tool> {
+    fn named(&self, tools: &Arc<[Arc<Tool>]>) -> Arc<Named> {
+        let mut kept = self.named.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(kept) = kept.as_ref().filter(|kept| Arc::ptr_eq(&kept.of, tools)) {
+            return kept.clone();
+        }
+        let named = self.name_all(tools);
+        let pairs =
+            named.iter().map(|tool| (tool.spec.original_name.clone().unwrap_or_default(), tool.spec.name.clone()));
+        let mcp = Arc::new(McpTools { names: pairs.collect() });
+        kept.insert(Arc::new(Named { of: tools.clone(), tools: named, mcp })).clone()
+    }
+
+    fn name_all(&self, tools: &[Arc<Tool>]) -> Vec<Arc<Tool>> {
         let names = public_names(&self.document.name, tools.iter().map(|tool| self.pack.original(tool)));
         let left_out: BTreeSet<&str> = self.document.disabled_sub_tools.iter().map(String::as_str).collect();
         let mut seen = BTreeSet::new();
@@ -51,7 +101,7 @@ impl ActivePack {
             .map(|tool| (self.pack.original(tool), tool))
             .filter(|(original, _)| seen.insert(*original))
             .filter(|(original, _)| !left_out.contains(original) && self.pack.offers(original))
-            .filter_map(|(original, tool)| self.tool(names.get(original)?.clone(), original, tool))
+            .filter_map(|(original, tool)| self.tool(names.get(original)?.clone(), original, tool).map(Arc::new))
             .collect()
     }
 
@@ -80,7 +130,7 @@ impl ActivePack {
     }
 }
 
-fn union(a: &[String], b: &[String]) -> Vec<String> {
+pub(super) fn union(a: &[String], b: &[String]) -> Vec<String> {
     a.iter().chain(b).cloned().collect::<BTreeSet<_>>().into_iter().collect()
 }
 
@@ -95,7 +145,7 @@ fn both(a: &[String], b: &[String]) -> Option<Vec<String>> {
     }
 }
 
-fn shorter<T: Ord>(a: Option<T>, b: Option<T>) -> Option<T> {
+pub(super) fn shorter<T: Ord>(a: Option<T>, b: Option<T>) -> Option<T> {
     match (a, b) {
         (Some(a), Some(b)) => Some(a.min(b)),
         (a, b) => a.or(b),
@@ -126,7 +176,7 @@ pub(super) struct PackListings {
 }
 
 struct Kept {
-    tools: Vec<Vec<Arc<Tool>>>,
+    tools: Vec<Arc<[Arc<Tool>]>>,
     listing: Arc<Listing>,
 }
 
@@ -144,9 +194,15 @@ impl PackListings {
             blind: catalog.listing.blind.clone(),
         };
         for (pack, tools) in catalog.packs.iter().zip(&tools) {
-            for tool in pack.named(tools) {
-                listing.tools.entry(tool.spec.name.clone()).or_insert_with(|| Arc::new(tool));
+            for tool in &pack.named(tools).tools {
+                listing.tools.entry(tool.spec.name.clone()).or_insert_with(|| tool.clone());
             }
+        }
+        for link in &catalog.links {
+            let place = catalog.packs.iter().position(|pack| pack.name() == link.server());
+            let pack = place.and_then(|place| Some((catalog.packs.get(place)?, tools.get(place)?)));
+            let tool = link.tool(pack.map(|(pack, tools)| (pack, &**tools)));
+            listing.tools.insert(tool.spec.name.clone(), Arc::new(tool));
         }
         let listing = Arc::new(listing);
         if kept.len() >= MAX_KEPT_LISTINGS {
@@ -158,7 +214,9 @@ impl PackListings {
 }
 
 /// Compares where the tools lie, not what they are: this runs at every call.
-fn same(a: &[Vec<Arc<Tool>>], b: &[Vec<Arc<Tool>>]) -> bool {
-    a.len() == b.len()
-        && a.iter().zip(b).all(|(a, b)| a.len() == b.len() && a.iter().zip(b).all(|(a, b)| Arc::ptr_eq(a, b)))
+fn same(a: &[Arc<[Arc<Tool>]>], b: &[Arc<[Arc<Tool>]>]) -> bool {
+    let same_tools = |a: &Arc<[Arc<Tool>]>, b: &Arc<[Arc<Tool>]>| {
+        Arc::ptr_eq(a, b) || (a.len() == b.len() && a.iter().zip(&**b).all(|(a, b)| Arc::ptr_eq(a, b)))
+    };
+    a.len() == b.len() && a.iter().zip(b).all(|(a, b)| same_tools(a, b))
 }

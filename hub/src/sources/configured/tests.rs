@@ -1,5 +1,6 @@
 use std::path::Path;
 use std::sync::Mutex;
+use std::time::Duration;
 
 use footbridge_shared::id::{CallId, FootName, ProjectName, TenantName, ToolName};
 use footbridge_shared::message::Raw;
@@ -12,6 +13,7 @@ use crate::clock::{SharedClock, SystemClock};
 use crate::documents::{Bundled, DocumentParts, WriteCondition};
 use crate::domain::arguments::Arguments;
 use crate::domain::call::{CallClock, CallContext, Caller};
+use crate::domain::changes::SurfaceChanges;
 use crate::domain::document::Layer;
 use crate::domain::feet::{FootDirectory, FootSummary};
 use crate::domain::output::ToolOutput;
@@ -55,8 +57,12 @@ impl World {
         };
         let documents = Documents::open(parts, &lifecycle).await.unwrap();
         let (feet, scripts) = (Arc::new(KnownFeet::default()), Arc::new(Recorder::default()));
-        let deps =
-            Dependencies { documents: Arc::new(documents.clone()), scripts: scripts.clone(), feet: feet.clone() };
+        let deps = Dependencies {
+            documents: Arc::new(documents.clone()),
+            scripts: scripts.clone(),
+            feet: feet.clone(),
+            servers: no_programs(&lifecycle),
+        };
         let source = ConfiguredSource::new(documents.clone(), checker, deps, &lifecycle);
         Self { source, documents, store, dir, feet, scripts, lifecycle }
     }
@@ -92,6 +98,16 @@ impl Drop for World {
     fn drop(&mut self) {
         self.lifecycle.soft().cancel();
     }
+}
+
+/// Servers over HTTP alone.
+fn no_programs(lifecycle: &Lifecycle) -> Arc<McpServersOfHub> {
+    let children = ChildSettings {
+        launcher: footbridge_launcher::Launcher::of_this_program(),
+        allowed: AllowedPrograms::Listed(Vec::new()),
+        environment: Vec::new(),
+    };
+    McpServersOfHub::new(children, Arc::new(SystemClock), SurfaceChanges::default(), lifecycle)
 }
 
 fn scope(tenant: &str, project: &str) -> Scope {
@@ -182,10 +198,10 @@ impl FootDirectory for KnownFeet {
         Vec::new()
     }
 
-    fn tools_of(&self, _: &Scope, subject: &Subject, foot: &FootName) -> Option<Vec<Arc<Tool>>> {
+    fn tools_of(&self, _: &Scope, subject: &Subject, foot: &FootName) -> Option<Arc<[Arc<Tool>]>> {
         let feet = self.0.lock().unwrap();
         let known = feet.iter().find(|known| (&known.owner, &known.name) == (subject, foot));
-        known.map(|known| known.tools.clone())
+        known.map(|known| known.tools.clone().into())
     }
 }
 

@@ -2,12 +2,15 @@
 
 use std::sync::Arc;
 
-use footbridge_shared::id::Subject;
+use footbridge_shared::id::{EntryName, Subject};
+use footbridge_shared::message::Raw;
 use serde::Serialize;
 use serde_json::Value as Json;
 use utoipa::ToSchema;
 
-use crate::domain::document::DocumentReader;
+use super::mcp::{Attachment, DocumentKey, McpServersOfHub};
+use super::status::PackStatus;
+use crate::domain::document::{DocumentReader, Layer};
 use crate::domain::feet::FootDirectory;
 use crate::domain::scope::Scope;
 use crate::domain::script::ScriptRunner;
@@ -16,12 +19,16 @@ use crate::yaml::did_you_mean;
 use crate::yaml::schema::Schema;
 use crate::yaml::{KeyPath, Node, Problem};
 
+mod auth;
 mod doc_lookup;
 mod foot;
+mod mcp;
+mod mcp_server;
 mod scripted;
 
 /// All types.
-const TYPES: &[&dyn ToolType] = &[&doc_lookup::DocLookup, &foot::Foot, &scripted::Scripted];
+const TYPES: &[&dyn ToolType] =
+    &[&doc_lookup::DocLookup, &foot::Foot, &mcp::Mcp, &mcp_server::McpServerType, &scripted::Scripted];
 
 /// What tools work with once they run.
 #[derive(Clone)]
@@ -32,6 +39,26 @@ pub struct Dependencies {
     pub scripts: Arc<dyn ScriptRunner>,
     /// Knows the feet.
     pub feet: Arc<dyn FootDirectory>,
+    /// Holds the MCP servers.
+    pub servers: Arc<McpServersOfHub>,
+}
+
+/// Where a document lies that is made into tools.
+#[derive(Debug, Clone, Copy)]
+pub struct Place<'a> {
+    /// The scope that sees it.
+    pub scope: &'a Scope,
+    /// The layer that won.
+    pub layer: Layer,
+    /// Its name.
+    pub name: &'a EntryName,
+}
+
+impl Place<'_> {
+    /// The document, whichever scope sees it.
+    pub(super) fn document(&self) -> DocumentKey {
+        DocumentKey::new(self.scope, self.layer, self.name)
+    }
 }
 
 /// What a document makes.
@@ -40,6 +67,18 @@ pub enum Built {
     Tool(Box<BuiltTool>),
     /// Many tools, which may come, go and differ by subject.
     Pack(Arc<dyn Pack>),
+    /// One tool of a pack that another document makes, under the document's name.
+    Link(Link),
+}
+
+/// One tool of an MCP server, wherever that is defined.
+pub struct Link {
+    /// The document of the server.
+    pub server: EntryName,
+    /// The tool's name on the server.
+    pub original: String,
+    /// Arguments for what the caller leaves out.
+    pub defaults: Vec<(String, Raw)>,
 }
 
 /// One tool, without what the document says of every tool.
@@ -57,19 +96,27 @@ pub trait Pack: Send + Sync {
     /// What there is for a subject now, offered or not: public names are made from all of it. Never waits: what is not
     /// known yet is not there yet.
     ///
-    /// While nothing changed it gives the same `Arc`s, so that what is made of them can be kept. Asked at every call of the
-    /// scope; [`Self::original`] and [`Self::offers`] only when something changed.
-    fn tools(&self, scope: &Scope, subject: &Subject) -> Vec<Arc<Tool>>;
+    /// While nothing changed it gives the same `Arc`s, at best the same one around them all, so that what is made of them can
+    /// be kept. Asked at every call of the scope; [`Self::original`] and [`Self::offers`] only when something changed.
+    fn tools(&self, scope: &Scope, subject: &Subject) -> Arc<[Arc<Tool>]>;
 
     /// The name of one of these tools where it comes from.
     fn original<'a>(&self, tool: &'a Tool) -> &'a str;
 
     /// Whether the parameters let the tool of that original name be offered.
     fn offers(&self, original: &str) -> bool;
+
+    /// How it is, as a subject may know it.
+    fn status(&self, scope: &Scope, subject: &Subject) -> PackStatus;
+
+    /// The MCP server behind it, if it is one that the hub itself speaks to.
+    fn server(&self) -> Option<&Arc<Attachment>> {
+        None
+    }
 }
 
 /// Parameters that passed every check. Makes the tool or pack, which can no longer fail.
-pub type Prepared = Box<dyn FnOnce(&Dependencies) -> Built + Send>;
+pub type Prepared = Box<dyn FnOnce(&Dependencies, Place<'_>) -> Built + Send>;
 
 /// A tool type.
 pub trait ToolType: Sync {
@@ -186,7 +233,7 @@ mod tests {
         let types = registry.list();
         assert_eq!(
             types.iter().map(|t| (t.id, t.pack)).collect::<Vec<_>>(),
-            [("doc_lookup", false), ("foot", true), ("scripted", false)]
+            [("doc_lookup", false), ("foot", true), ("mcp", false), ("mcp_server", true), ("scripted", false)]
         );
         for tool_type in types {
             assert_eq!(tool_type.parameters["type"], "object", "{}", tool_type.id);

@@ -182,7 +182,7 @@ impl Roster {
     }
 
     /// The tools of the foot that `subject` addresses by this name.
-    pub(super) fn tools_of(&self, subject: &Subject, seen: &FootName) -> Option<Vec<Arc<Tool>>> {
+    pub(super) fn tools_of(&self, subject: &Subject, seen: &FootName) -> Option<Arc<[Arc<Tool>]>> {
         let visible = self.state.read().visible(subject);
         let Visible { foot, offering, .. } =
             visible.into_iter().find(|visible| visible.here && visible.seen == *seen)?;

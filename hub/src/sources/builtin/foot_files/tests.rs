@@ -48,7 +48,7 @@ impl FootDirectory for Feet {
         self.names.iter().map(summary).collect()
     }
 
-    fn tools_of(&self, _: &Scope, _: &Subject, _: &FootName) -> Option<Vec<Arc<Tool>>> {
+    fn tools_of(&self, _: &Scope, _: &Subject, _: &FootName) -> Option<Arc<[Arc<Tool>]>> {
         None
     }
 }

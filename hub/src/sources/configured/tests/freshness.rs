@@ -1,6 +1,6 @@
 //! When a change is in force.
 
-use std::sync::atomic::AtomicUsize;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 use footbridge_shared::id::CallId;
 use jiff::Timestamp;
@@ -114,7 +114,7 @@ async fn what_nobody_announced_is_found_by_the_poll() {
     assert!(world.listing(&own).await.tools.is_empty());
     world.put_unchecked(&own, "server-tools/page.yaml", &lookup("documents/x.md")).await;
     assert!(world.listing(&own).await.tools.is_empty(), "another hub's write, not announced here");
-    tokio::time::sleep(POLL_INTERVAL * 2).await;
+    tokio::time::sleep(watch::POLL_INTERVAL * 2).await;
     assert!(world.listing(&own).await.tools.contains_key("page"));
 }
 

@@ -230,7 +230,7 @@ async fn a_check_says_what_a_write_would_say() {
              "message": "the key `description` is missing"},
             {"document": "server-tools/page.yaml", "layer": "tenant", "line": 1, "column": 7, "key": "type",
              "code": "unknown_tool_type", "message": "there is no tool type `rest`",
-             "hint": "the types are doc_lookup, foot, scripted"},
+             "hint": "the types are doc_lookup, foot, mcp, mcp_server, scripted"},
             {"document": "server-tools/page.yaml", "layer": "tenant", "line": 2, "column": 1, "key": "label",
              "code": "invalid_document", "message": "there is no key `label` here", "hint": "did you mean `labels`?"},
         ])
@@ -254,6 +254,7 @@ async fn every_bundled_tool_works_and_leads_to_a_document() {
         documents: Arc::new(documents.clone()),
         scripts: Arc::new(Recorder::default()),
         feet: Arc::new(KnownFeet::default()),
+        servers: no_programs(&lifecycle),
     };
     let source = ConfiguredSource::new(documents, checker, deps, &lifecycle);
     let own = scope("acme", "main");

@@ -49,7 +49,7 @@ impl ToolType for DocLookup {
 
     fn prepare(&self, parameters: &Node, path: &KeyPath, problems: &mut Vec<Problem>) -> Option<Prepared> {
         let document = paths::under(FOLDERS, parameters.get("path")?, &path.key("path"), problems)?;
-        Some(Box::new(move |deps| {
+        Some(Box::new(move |deps, _| {
             Built::Tool(Box::new(BuiltTool {
                 input_schema: json!({"type": "object", "properties": {}, "additionalProperties": false}),
                 output_schema: Some(json!({

@@ -8,9 +8,10 @@ use footbridge_shared::id::{FootName, Subject};
 use serde_json::{Value as Json, json};
 
 use super::{Built, Pack, Prepared, ToolType};
-use crate::domain::feet::FootDirectory;
+use crate::domain::feet::{FootDirectory, FootState};
 use crate::domain::scope::Scope;
 use crate::domain::tool::{Origin, Tool};
+use crate::sources::configured::status::{PackState, PackStatus};
 use crate::yaml::{KeyPath, Node, Problem, Value};
 
 /// The type.
@@ -60,7 +61,7 @@ impl ToolType for Foot {
             Some(Value::List(items)) => Some(items.iter().filter_map(Node::as_text).map(str::to_owned).collect()),
             _ => None,
         };
-        Some(Box::new(move |deps| Built::Pack(Arc::new(FootPack { foot, exposed, feet: deps.feet.clone() }))))
+        Some(Box::new(move |deps, _| Built::Pack(Arc::new(FootPack { foot, exposed, feet: deps.feet.clone() }))))
     }
 }
 
@@ -72,7 +73,7 @@ struct FootPack {
 }
 
 impl Pack for FootPack {
-    fn tools(&self, scope: &Scope, subject: &Subject) -> Vec<Arc<Tool>> {
+    fn tools(&self, scope: &Scope, subject: &Subject) -> Arc<[Arc<Tool>]> {
         self.feet.tools_of(scope, subject, &self.foot).unwrap_or_default()
     }
 
@@ -85,5 +86,17 @@ impl Pack for FootPack {
 
     fn offers(&self, original: &str) -> bool {
         self.exposed.as_ref().is_none_or(|exposed| exposed.contains(original))
+    }
+
+    fn status(&self, scope: &Scope, subject: &Subject) -> PackStatus {
+        let place = format!("foot {}", self.foot);
+        let known = self.feet.feet(scope, subject).into_iter().find(|foot| foot.name == self.foot);
+        let (state, why) = match known.map(|foot| foot.state) {
+            Some(FootState::Connected) => return PackStatus::plain(PackState::Ready, place),
+            Some(FootState::Away) => (PackState::Connecting, "the foot is away for a moment"),
+            Some(FootState::Offline) => (PackState::Failed, "the foot is not connected"),
+            None => (PackState::Failed, "no foot of this name works for you"),
+        };
+        PackStatus { note: Some(why.to_owned()), ..PackStatus::plain(state, place) }
     }
 }

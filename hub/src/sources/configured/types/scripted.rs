@@ -69,7 +69,7 @@ impl ToolType for Scripted {
             _ => DEFAULT_TIMEOUT,
         };
         let (inputs, body) = (inputs?, body?);
-        Some(Box::new(move |deps| {
+        Some(Box::new(move |deps, _| {
             Built::Tool(Box::new(BuiltTool {
                 input_schema: inputs::input_schema(&inputs),
                 output_schema: None,

@@ -1,0 +1,177 @@
+//! `mcp.json`: servers as other programs write them down. It is read where the owner names it, and never looked for.
+
+use std::collections::BTreeMap;
+use std::io::Read as _;
+use std::os::unix::fs::PermissionsExt as _;
+use std::path::Path;
+
+use serde::Deserialize;
+use serde_json::Value;
+
+use super::ConfigError;
+use super::file::EVERYBODY_WRITES;
+use super::servers::named;
+use super::settings::Environment;
+use crate::failure::shown;
+use crate::servers::{ServerSettings, ServerText, Transport};
+
+#[derive(Debug, Deserialize)]
+struct File {
+    #[serde(rename = "mcpServers")]
+    servers: BTreeMap<String, Entry>,
+}
+
+/// One server. Keys of other programs stand beside these.
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+struct Entry {
+    command: Option<String>,
+    args: Vec<String>,
+    env: BTreeMap<String, Value>,
+    cwd: Option<String>,
+    url: Option<String>,
+    headers: BTreeMap<String, String>,
+    r#type: Option<String>,
+    transport: Option<String>,
+    disabled: bool,
+    #[serde(flatten)]
+    others: BTreeMap<String, serde::de::IgnoredAny>,
+}
+
+/// Reads the file.
+///
+/// # Errors
+/// [`ConfigError`]: it cannot be read, or a server in it makes no sense.
+pub(super) fn read(path: &Path, environment: &Environment) -> Result<Vec<ServerSettings>, ConfigError> {
+    let fail = |cause| ConfigError::File { path: path.to_owned(), cause };
+    let mut file = std::fs::File::open(path).map_err(fail)?;
+    // It says which programs are started. Asked of what is open: it is this file that is read.
+    let found = file.metadata().map_err(fail)?;
+    if found.is_file() && found.permissions().mode() & EVERYBODY_WRITES != 0 {
+        return Err(ConfigError::Open { path: path.to_owned() });
+    }
+    let mut text = String::new();
+    file.read_to_string(&mut text).map_err(fail)?;
+    parse(&text, environment).map_err(|reason| ConfigError::Syntax { path: path.to_owned(), reason })
+}
+
+fn parse(text: &str, environment: &Environment) -> Result<Vec<ServerSettings>, String> {
+    let file: File = serde_json::from_str(text).map_err(|error| error.to_string())?;
+    let home = environment.home();
+    let enabled = file.servers.into_iter().filter(|(_, entry)| !entry.disabled);
+    let texts = enabled.map(|(name, entry)| {
+        let told = |why: String| format!("mcpServers.{}: {why}", shown(&name));
+        let text = entry.into_text(&name, environment).map_err(told)?;
+        Ok((name, text))
+    });
+    named("mcpServers", texts.collect::<Result<Vec<_>, String>>()?, home.as_deref())
+}
+
+impl Entry {
+    fn into_text(self, name: &str, environment: &Environment) -> Result<ServerText, String> {
+        if !self.others.is_empty() {
+            let keys: Vec<&String> = self.others.keys().collect();
+            tracing::debug!(server = name, ?keys, "keys of a server that mean nothing to this foot");
+        }
+        let transport = match self.r#type.or(self.transport).as_deref().map(str::to_ascii_lowercase).as_deref() {
+            None => None,
+            Some("stdio" | "local") => Some(Transport::Stdio),
+            Some("http" | "streamable-http" | "streamablehttp" | "streamable_http") => Some(Transport::Http),
+            Some("sse") => Some(Transport::Sse),
+            Some(other) => return Err(format!("`type`: `{}` is none of stdio, http, sse", shown(other))),
+        };
+        let fill = |key: &str, text: &str| expand(text, environment).map_err(|why| format!("`{key}`: {why}"));
+        let one = |key: &str, text: Option<String>| text.map(|text| fill(key, &text)).transpose();
+        let env = self.env.into_iter().map(|(name, value)| match value {
+            Value::String(text) => Ok((name, fill("env", &text)?)),
+            Value::Number(_) | Value::Bool(_) => Ok((name, value.to_string())),
+            _ => Err(format!("`env`: the value of `{}` is no text", shown(&name))),
+        });
+        let headers = self.headers.into_iter().map(|(name, value)| Ok((name, fill("headers", &value)?)));
+        Ok(ServerText {
+            command: one("command", self.command)?,
+            args: self.args.iter().map(|arg| fill("args", arg)).collect::<Result<_, _>>()?,
+            env: env.collect::<Result<_, String>>()?,
+            cwd: one("cwd", self.cwd)?,
+            url: one("url", self.url)?,
+            headers: headers.collect::<Result<_, String>>()?,
+            transport,
+            ..ServerText::default()
+        })
+    }
+}
+
+/// Puts variables of the foot's own environment in the places `${NAME}`, `${env:NAME}` and `${NAME:-otherwise}`.
+///
+/// # Errors
+/// Which one is not set.
+fn expand(text: &str, environment: &Environment) -> Result<String, String> {
+    let mut out = String::new();
+    let mut rest = text;
+    while let Some((before, after)) = rest.split_once("${") {
+        let Some((place, behind)) = after.split_once('}') else { break };
+        let (name, otherwise) = place.split_once(":-").map_or((place, None), |(name, text)| (name, Some(text)));
+        let name = name.strip_prefix("env:").unwrap_or(name);
+        let set = environment.get(name).map(std::ffi::OsString::into_string).transpose();
+        let set = set.map_err(|_| format!("the variable {} holds no text", shown(name)))?;
+        let value = set.or_else(|| otherwise.map(str::to_owned));
+        let value = value.ok_or_else(|| format!("the variable {} is not set", shown(name)))?;
+        out.push_str(before);
+        out.push_str(&value);
+        rest = behind;
+    }
+    out.push_str(rest);
+    Ok(out)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::servers::Target;
+
+    fn parse(text: &str) -> Result<Vec<ServerSettings>, String> {
+        super::parse(text, &Environment::of(&[("TOKEN", "s3cret"), ("HOME", "/home/ada")]))
+    }
+
+    #[test]
+    fn servers_of_other_programs_are_read_with_their_variables() {
+        let text = r#"{"inputs": [], "mcpServers": {
+            "@scope/Files": {"command": "npx", "args": ["-y", "x@${VERSION:-1}"], "env": {"A": "${TOKEN}", "N": 1}, "icon": "f"},
+            "remote": {"type": "streamableHttp", "url": "https://example.org/mcp", "headers": {"Authorization": "Bearer ${env:TOKEN}"}},
+            "old": {"type": "sse", "url": "https://example.org/sse"},
+            "off": {"command": "x", "disabled": true}
+        }}"#;
+        let servers = parse(text).unwrap();
+        let said: Vec<_> = servers.iter().map(|server| (server.name.as_str(), server.transport())).collect();
+        assert_eq!(said, [("old", "sse"), ("remote", "http"), ("scope_files", "stdio")]);
+        let Target::Program { args, env, .. } = &servers[2].target else { panic!("a program") };
+        assert_eq!((args[1].as_str(), env["A"].as_str(), env["N"].as_str()), ("x@1", "s3cret", "1"));
+        let Target::Http { headers, .. } = &servers[1].target else { panic!("an address") };
+        assert_eq!(headers["authorization"], "Bearer s3cret");
+    }
+
+    #[test]
+    fn what_makes_no_sense_says_where_it_stands() {
+        for (text, part) in [
+            ("{}", "mcpServers"),
+            (
+                r#"{"mcpServers": {"a": {"command": "${NONE}"}}}"#,
+                "mcpServers.a: `command`: the variable NONE is not set",
+            ),
+            (r#"{"mcpServers": {"a": {}}}"#, "mcpServers.a: give `command`"),
+            (r#"{"mcpServers": {"a": {"command": "x", "type": "pipe"}}}"#, "`pipe`"),
+            (r#"{"mcpServers": {"a b": {"command": "x"}, "a-b": {"command": "x"}}}"#, "both"),
+            (r#"{"mcpServers": {"漢": {"command": "x"}}}"#, "no letter"),
+            (r#"{"mcpServers": {"a": {"command": "x", "env": {"A": []}}}}"#, "`A`"),
+        ] {
+            let error = parse(text).map(|_| ()).unwrap_err();
+            assert!(error.contains(part), "{text}: {error}");
+        }
+    }
+
+    #[test]
+    fn a_place_that_does_not_end_is_none() {
+        let environment = Environment::of(&[("A", "1")]);
+        assert_eq!(expand("$A ${A} ${A", &environment).unwrap(), "$A 1 ${A");
+    }
+}

@@ -1,0 +1,106 @@
+//! What servers say by themselves: to whom it goes.
+
+use std::collections::BTreeMap;
+use std::sync::Weak;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use async_trait::async_trait;
+use footbridge_mcp::{Events, Fields, Raw, RpcError, Tag, codes};
+use parking_lot::Mutex;
+
+use super::server::Server;
+use crate::domain::call::CallContext;
+use crate::domain::mcp::{McpAudience, McpNote, declined};
+
+/// The calls that run on one connection.
+#[derive(Default)]
+pub(super) struct RunningCalls {
+    calls: Mutex<BTreeMap<Tag, CallContext>>,
+    next: AtomicU64,
+}
+
+/// A call that runs; dropped, it does not any more.
+pub(super) struct Running<'a> {
+    calls: &'a RunningCalls,
+    pub(super) tag: Tag,
+}
+
+impl RunningCalls {
+    /// Begins a call.
+    pub(super) fn begin(&self, ctx: &CallContext) -> Running<'_> {
+        let tag = self.next.fetch_add(1, Ordering::Relaxed);
+        self.calls.lock().insert(tag, ctx.clone());
+        Running { calls: self, tag }
+    }
+
+    /// The call of that tag; without a tag the one that was begun last.
+    fn meant(&self, tag: Option<Tag>) -> Option<CallContext> {
+        let calls = self.calls.lock();
+        match tag {
+            Some(tag) => calls.get(&tag).cloned(),
+            None => calls.last_key_value().map(|(_, call)| call.clone()),
+        }
+    }
+}
+
+impl Drop for Running<'_> {
+    fn drop(&mut self) {
+        self.calls.calls.lock().remove(&self.tag);
+    }
+}
+
+/// Hears one connection.
+pub(super) struct Hearing {
+    pub(super) server: Weak<Server>,
+    /// For whom the connection is; `None`: for everybody, so that nobody in particular is meant.
+    pub(super) audience: Option<McpAudience>,
+    pub(super) calls: std::sync::Arc<RunningCalls>,
+}
+
+#[async_trait]
+impl Events for Hearing {
+    async fn request(&self, tag: Option<Tag>, method: &str, params: Option<Raw>) -> Result<Raw, RpcError> {
+        // A connection that everybody shares says in its capabilities that nobody can be asked.
+        let call = if self.audience.is_some() { self.calls.meant(tag) } else { None };
+        let Some(call) = call else { return declined(method) };
+        let Some(client) = &call.client else { return declined(method) };
+        let params = params.unwrap_or_else(|| Fields::new().to_raw());
+        let params = match self.server.upgrade() {
+            Some(server) => server.named(method, params),
+            None => params,
+        };
+        tokio::select! {
+            answer = client.request(method, params) => answer,
+            () = call.cancel.cancelled() => Err(RpcError::new(codes::INTERNAL_ERROR, "the call has ended")),
+        }
+    }
+
+    fn notification(&self, tag: Option<Tag>, method: &str, params: Option<Raw>) {
+        let Some(server) = self.server.upgrade() else { return };
+        if is_list_changed(method) {
+            server.list_changed();
+            return;
+        }
+        let params = params.unwrap_or_else(|| Fields::new().to_raw());
+        // A message for the log is of the call that runs, also where the transport does not say so.
+        let belongs = tag.is_some() || method == "notifications/message";
+        let call = if belongs { self.calls.meant(tag) } else { None };
+        let client = call.as_ref().and_then(|call| call.client.as_ref());
+        match (client, &self.audience) {
+            (Some(client), Some(_)) => client.notify(method, params),
+            (None, Some(audience)) => {
+                server.tell(McpNote::Told { audience: audience.clone(), method: method.to_owned(), params })
+            }
+            // Which resources changed is nobody's secret, and whoever did not ask is not told.
+            (_, None) if method == "notifications/resources/updated" => {
+                server.tell(McpNote::Told { audience: McpAudience::Everybody, method: method.to_owned(), params })
+            }
+            (_, None) => server.log(method, &params),
+        }
+    }
+}
+
+fn is_list_changed(method: &str) -> bool {
+    ["notifications/tools/list_changed", "notifications/resources/list_changed", "notifications/prompts/list_changed"]
+        .contains(&method)
+}

@@ -1,0 +1,387 @@
+//! One attached server: what it offers, how it is, and the task that keeps both up to date.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Weak};
+use std::time::Duration;
+
+use arc_swap::ArcSwap;
+use footbridge_mcp::{Fields, Open, Preferred, Raw, ServerDescription};
+use footbridge_shared::id::EntryName;
+use footbridge_shared::text::clean_and_cut;
+use parking_lot::Mutex;
+use tokio::sync::{Notify, Semaphore, broadcast, watch};
+use tokio::time::Instant;
+use tokio_util::sync::CancellationToken;
+use tokio_util::task::TaskTracker;
+
+use super::Hub;
+use super::backoff::Backoff;
+use super::config::{ServerConfig, SessionMode, Target};
+use super::dial::{Dial, Unavailable};
+use super::events::{Hearing, RunningCalls};
+use super::listing::{self, Accepted, Listed, Making, Unread};
+use super::session::{Key, Live, Session, Sessions, Using};
+use crate::domain::call::CallContext;
+use crate::domain::mcp::{ListKind, McpDescription, McpNote};
+use crate::lifecycle::Lifecycle;
+use crate::sources::configured::status::{PackError, PackState, PackStatus};
+
+/// Changes of a listing that come within this time are one.
+const BURST: Duration = Duration::from_millis(200);
+/// How long somebody waits for a refresh that was asked for.
+const REFRESH_WAIT: Duration = Duration::from_secs(10);
+/// How long running calls of a server that is not used any more may take to end.
+const CLOSE_GRACE: Duration = Duration::from_secs(2);
+/// How much longer than the handshake the start of a program may take.
+const START_MARGIN: Duration = Duration::from_secs(10);
+/// Notes that wait for a slow listener.
+const NOTE_QUEUE: usize = 256;
+/// Programs of one server at a time.
+const MAX_CHILDREN_OF_A_SERVER: usize = 64;
+/// Connections to one server over HTTP at a time.
+const MAX_CONNECTIONS: usize = 1_024;
+/// Longest log message of a server that is logged here, in characters.
+const MAX_LOGGED_CHARS: usize = 500;
+
+/// A server that a document names.
+pub(in crate::sources::configured) struct Server {
+    me: Weak<Self>,
+    pub(in crate::sources::configured) name: EntryName,
+    pub(in crate::sources::configured) config: ServerConfig,
+    hub: Arc<Hub>,
+    pub(super) dialer: Box<dyn Dial>,
+    sessions: Sessions,
+    pub(super) permits: Option<Semaphore>,
+    state: Mutex<State>,
+    accepted: Mutex<Accepted>,
+    listed: ArcSwap<Listed>,
+    /// Somebody wants it listed again.
+    wake: Notify,
+    /// Whoever wants that has looked at what changed.
+    accept: AtomicBool,
+    attempts: watch::Sender<u64>,
+    notes: broadcast::Sender<McpNote>,
+    pub(super) calls: TaskTracker,
+    stop: CancellationToken,
+}
+
+/// How the last attempt to list it went.
+#[derive(Default)]
+struct State {
+    error: Option<PackError>,
+    listed_at: Option<jiff::Timestamp>,
+    next_try: Option<Instant>,
+}
+
+impl Server {
+    pub(super) fn new(name: EntryName, config: ServerConfig, hub: Arc<Hub>, dialer: Box<dyn Dial>) -> Arc<Self> {
+        let permits = config.concurrency.map(Semaphore::new);
+        Arc::new_cyclic(|me| Self {
+            me: me.clone(),
+            name,
+            config,
+            hub,
+            dialer,
+            sessions: Sessions::default(),
+            permits,
+            state: Mutex::default(),
+            accepted: Mutex::default(),
+            listed: ArcSwap::default(),
+            wake: Notify::new(),
+            accept: AtomicBool::new(false),
+            attempts: watch::Sender::new(0),
+            notes: broadcast::Sender::new(NOTE_QUEUE),
+            calls: TaskTracker::new(),
+            stop: CancellationToken::new(),
+        })
+    }
+
+    /// What it offered when it was last listed.
+    pub(in crate::sources::configured) fn listed(&self) -> Arc<Listed> {
+        self.listed.load_full()
+    }
+
+    /// What it tells by itself from now on.
+    pub(in crate::sources::configured) fn notes(&self) -> broadcast::Receiver<McpNote> {
+        self.notes.subscribe()
+    }
+
+    pub(super) fn tell(&self, note: McpNote) {
+        // Nobody listens: then nobody misses it.
+        let _ = self.notes.send(note);
+    }
+
+    pub(super) fn spawner(&self) -> &Lifecycle {
+        &self.hub.lifecycle
+    }
+
+    /// Nobody uses it any more.
+    pub(super) fn stop(&self) {
+        self.stop.cancel();
+    }
+
+    /// Fires when it must not open anything any more.
+    pub(super) async fn ended(&self) {
+        tokio::select! {
+            () = self.stop.cancelled() => {}
+            () = self.hub.lifecycle.hard().cancelled() => {}
+        }
+    }
+
+    /// Keeps its listing up to date until it ends, then ends all that belongs to it.
+    pub(super) async fn keep(self: Arc<Self>) {
+        tokio::select! {
+            () = self.ended() => {}
+            () = self.keep_listed() => {}
+        }
+        self.calls.close();
+        if !self.hub.lifecycle.hard().is_cancelled() {
+            let hard = self.hub.lifecycle.hard();
+            tokio::select! {
+                _ = tokio::time::timeout(CLOSE_GRACE, self.calls.wait()) => {}
+                () = hard.cancelled() => {}
+            }
+        }
+        futures::future::join_all(self.sessions.all().iter().map(|session| session.close())).await;
+    }
+
+    async fn keep_listed(self: &Arc<Self>) {
+        let mut backoff = Backoff::default();
+        loop {
+            let listed = self.list().await;
+            let retry = match &listed {
+                Ok(_) => {
+                    backoff.reset();
+                    None
+                }
+                Err(unavailable) => {
+                    backoff.failed();
+                    let next_try = unavailable.next_try.max(backoff.not_before()).unwrap_or_else(Instant::now);
+                    (!unavailable.lasting).then_some(next_try)
+                }
+            };
+            self.note_attempt(listed.as_ref().err(), retry);
+            match &listed {
+                Ok(live) => tokio::select! {
+                    () = self.wake.notified() => tokio::time::sleep(BURST).await,
+                    () = live.connection.closed().cancelled() => {
+                        self.note_attempt(Some(&Unavailable::now("the connection ended")), Some(Instant::now()));
+                    }
+                },
+                Err(_) => tokio::select! {
+                    () = self.wake.notified() => {}
+                    () = until(retry) => {}
+                },
+            }
+        }
+    }
+
+    /// Lists it, over a connection that is opened if there is none.
+    async fn list(self: &Arc<Self>) -> Result<Arc<Live>, Unavailable> {
+        let key = if self.config.session == SessionMode::Shared { Key::Shared } else { Key::Listing };
+        let session = self.session(key).await?;
+        let mut live = session.live(self, nothing()).await?;
+        self.listen(&live);
+        let mut read = listing::read(&live.connection, self.config.init_timeout).await;
+        if matches!(read, Err(Unread::Expired)) {
+            session.discard(&live).await;
+            live = session.live(self, nothing()).await?;
+            self.listen(&live);
+            read = listing::read(&live.connection, self.config.init_timeout).await;
+        }
+        match read {
+            Ok(entries) => {
+                self.install(entries, &live.connection.server());
+                Ok(live)
+            }
+            Err(unread) => {
+                session.discard(&live).await;
+                let why = unread.to_string();
+                Err(Unavailable::now(clean_and_cut(&self.config.redactor.text(&why), super::dial::MAX_SHOWN_CHARS)))
+            }
+        }
+    }
+
+    fn install(&self, entries: listing::Entries, said: &ServerDescription) {
+        let description = McpDescription {
+            version: said.version,
+            info: said.info.clone(),
+            capabilities: said.capabilities.clone(),
+            instructions: said.instructions.clone(),
+        };
+        let before = self.listed.load_full();
+        let accept = self.accept.swap(false, Ordering::AcqRel);
+        let mut accepted = self.accepted.lock();
+        let making = Making { server: &self.me, pack: &self.name, timeout: self.config.call_timeout };
+        let listed = listing::assemble(&making, description, entries, &before, &mut accepted, accept);
+        drop(accepted);
+        let changed = !listing::unchanged(&before, &listed);
+        if listed.left_out > 0 && changed {
+            tracing::warn!(pack = %self.name, left_out = listed.left_out, odd = ?listed.odd, "an MCP server lists what cannot be used");
+        }
+        self.listed.store(Arc::new(listed));
+        if changed {
+            self.hub.changes.tell();
+            self.tell(McpNote::ListChanged);
+        }
+    }
+
+    fn note_attempt(&self, failed: Option<&Unavailable>, next_try: Option<Instant>) {
+        let mut state = self.state.lock();
+        match failed {
+            None => {
+                state.error = None;
+                state.listed_at = Some(self.hub.clock.now());
+            }
+            Some(why) => {
+                let known = state.error.as_ref().is_some_and(|error| error.message == why.message);
+                if !known {
+                    tracing::warn!(pack = %self.name, code = %why.code, reason = why.message, "an MCP server is not available");
+                }
+                state.error =
+                    Some(PackError { code: why.code, message: why.message.clone(), at: self.hub.clock.now() });
+            }
+        }
+        state.next_try = next_try;
+        drop(state);
+        self.attempts.send_modify(|attempts| *attempts = attempts.wrapping_add(1));
+    }
+
+    /// Its listing may be another one.
+    pub(super) fn list_changed(&self) {
+        self.wake.notify_one();
+    }
+
+    /// Lists it again now, and takes what it offers then for looked at. Waits a while for that.
+    pub(in crate::sources::configured) async fn refresh(&self) {
+        self.accept.store(true, Ordering::Release);
+        let mut attempts = self.attempts.subscribe();
+        let before = *attempts.borrow_and_update();
+        for session in self.sessions.all() {
+            session.forgive();
+        }
+        self.wake.notify_one();
+        let _ = tokio::time::timeout(REFRESH_WAIT, attempts.wait_for(|attempts| *attempts != before)).await;
+    }
+
+    /// Counts attempts to list it.
+    #[cfg(test)]
+    pub(super) fn attempts(&self) -> watch::Receiver<u64> {
+        self.attempts.subscribe()
+    }
+
+    /// What the last attempt failed of.
+    pub(super) fn last_error(&self) -> Option<String> {
+        self.state.lock().error.as_ref().map(|error| error.message.clone())
+    }
+
+    /// How it is.
+    pub(in crate::sources::configured) fn status(&self) -> PackStatus {
+        let (listed, state) = (self.listed(), self.state.lock());
+        let known = listed.description.is_some();
+        let changed = listed.tools.iter().filter(|tool| tool.spec.changed);
+        let until = state.next_try.map(|at| at.saturating_duration_since(Instant::now()));
+        let info = listed.description.as_ref().and_then(|description| Fields::of(&description.info));
+        let said =
+            |key: &str| Some(clean_and_cut(&info.as_ref()?.read::<String>(key)?, 100)).filter(|text| !text.is_empty());
+        PackStatus {
+            state: match (&state.error, known) {
+                (None, true) => PackState::Ready,
+                (None, false) => PackState::Connecting,
+                (Some(_), true) => PackState::Stale,
+                (Some(_), false) => PackState::Failed,
+            },
+            place: Some(self.config.target.shown()),
+            server: said("name").map(|name| match said("version") {
+                Some(version) => format!("{name} {version}"),
+                None => name,
+            }),
+            protocol: listed.description.as_ref().map(|description| description.version.to_string()),
+            left_out: listed.left_out,
+            odd: listed.odd.to_vec(),
+            changed: changed.filter_map(|tool| tool.spec.original_name.clone()).collect(),
+            resources: listed.of(ListKind::Resources).len(),
+            resource_templates: listed.of(ListKind::ResourceTemplates).len(),
+            prompts: listed.of(ListKind::Prompts).len(),
+            error: state.error.clone(),
+            note: None,
+            listed_at: state.listed_at,
+            next_try_at: until.and_then(|until| self.hub.clock.now().checked_add(until).ok()),
+        }
+    }
+
+    /// The session that serves a call.
+    pub(super) async fn session_of(&self, ctx: &CallContext) -> Result<Using, Unavailable> {
+        self.session(Key::of(self.config.session, ctx)).await
+    }
+
+    async fn session(&self, key: Key) -> Result<Using, Unavailable> {
+        let most = match self.config.target {
+            Target::Stdio(_) => MAX_CHILDREN_OF_A_SERVER,
+            Target::Http(_) => MAX_CONNECTIONS,
+        };
+        let (session, evicted) = self.sessions.of(key, most)?;
+        if let Some(evicted) = evicted {
+            evicted.close().await;
+        }
+        Ok(session)
+    }
+
+    /// Opens a connection for that key.
+    pub(super) async fn dial(&self, key: &Key, capabilities: Raw) -> Result<Arc<Live>, Unavailable> {
+        if matches!(self.config.target, Target::Stdio(_)) {
+            self.hub.make_room_for_a_child().await;
+        }
+        let calls = Arc::new(RunningCalls::default());
+        let hearing = Hearing { server: self.me.clone(), audience: key.audience(), calls: calls.clone() };
+        let open = Open {
+            preferred: key.lifecycle().map_or(Preferred::Newest, Preferred::Lifecycle),
+            client_info: client_info(),
+            capabilities,
+            timeout: self.config.init_timeout,
+            events: Arc::new(hearing),
+            spawn: self.hub.spawn.clone(),
+        };
+        let limit = self.config.init_timeout + START_MARGIN;
+        let dialed = tokio::time::timeout(limit, self.dialer.dial(open)).await;
+        let dialed = dialed.unwrap_or_else(|_| Err(Unavailable::now(format!("it did not start within {limit:?}"))))?;
+        tracing::debug!(pack = %self.name, version = %dialed.connection.server().version, "an MCP server is connected");
+        Ok(Live::new(dialed.connection, calls, dialed.process))
+    }
+
+    /// A message of a server for a log, where it is for nobody in particular.
+    pub(super) fn log(&self, method: &str, params: &Raw) {
+        let text = clean_and_cut(&self.config.redactor.text(params.get()), MAX_LOGGED_CHARS);
+        tracing::debug!(pack = %self.name, method, text, "an MCP server tells");
+    }
+
+    /// Sessions that nobody used for so long, taken out.
+    pub(super) fn take_idle(&self, for_so_long: Duration) -> Vec<Arc<Session>> {
+        self.sessions.take_idle(for_so_long)
+    }
+
+    /// For how long the session was not used that was not used for longest.
+    pub(super) fn longest_idle(&self) -> Option<Duration> {
+        self.sessions.longest_idle()
+    }
+}
+
+pub(super) async fn until(at: Option<Instant>) {
+    match at {
+        Some(at) => tokio::time::sleep_until(at).await,
+        None => std::future::pending().await,
+    }
+}
+
+/// An empty JSON object.
+pub(super) fn nothing() -> Raw {
+    Fields::new().to_raw()
+}
+
+fn client_info() -> Raw {
+    let mut info = Fields::new();
+    info.set_value("name", "footbridge");
+    info.set_value("title", "Footbridge");
+    info.set_value("version", env!("CARGO_PKG_VERSION"));
+    info.to_raw()
+}

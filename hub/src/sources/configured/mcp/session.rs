@@ -1,0 +1,309 @@
+//! Connections to one server: who shares which, opened when they are needed, renewed when they end.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::time::Duration;
+
+use footbridge_mcp::{Connection, Lifecycle as McpLifecycle, Raw};
+use footbridge_shared::ErrorCode;
+use footbridge_shared::id::Subject;
+use parking_lot::Mutex;
+use tokio::sync::oneshot;
+use tokio::time::Instant;
+
+use super::backoff::Backoff;
+use super::child::Child;
+use super::config::SessionMode;
+use super::dial::Unavailable;
+use super::events::RunningCalls;
+use super::server::Server;
+use crate::domain::call::CallContext;
+use crate::domain::mcp::McpAudience;
+
+/// A connection that nobody used for so long is closed, unless it is the one that lists.
+pub(super) const IDLE: Duration = Duration::from_secs(15 * 60);
+/// What a caller waits for at most, before it is told to come again.
+const MAX_WAIT: Duration = Duration::from_secs(1);
+/// How long a connection has to end in order.
+const CLOSE_TIMEOUT: Duration = Duration::from_secs(1);
+
+/// Who has a connection.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub(super) enum Key {
+    /// Everybody.
+    Shared,
+    /// Nobody: the hub lists with it.
+    Listing,
+    /// A subject, with clients of one lifecycle.
+    Subject(Subject, McpLifecycle),
+    /// A process, or an MCP session, of a subject.
+    Session(Subject, String, McpLifecycle),
+}
+
+impl Key {
+    /// Whose connection serves a call.
+    pub(super) fn of(mode: SessionMode, ctx: &CallContext) -> Self {
+        let subject = ctx.caller.subject.clone();
+        let client = ctx.client.as_ref();
+        // Those that are no MCP clients have nothing to prefer.
+        let lifecycle = client.map_or(McpLifecycle::Session, |client| client.lifecycle());
+        let session = ctx
+            .caller
+            .process
+            .as_ref()
+            .map(|process| format!("process {process}"))
+            .or_else(|| Some(format!("session {}", client?.session()?)));
+        match (mode, session) {
+            (SessionMode::Shared, _) => Self::Shared,
+            (SessionMode::Process, Some(session)) => Self::Session(subject, session, lifecycle),
+            (SessionMode::Process, None) | (SessionMode::Subject, _) => Self::Subject(subject, lifecycle),
+        }
+    }
+
+    /// For whom such a connection works; `None`: for nobody in particular.
+    pub(super) fn audience(&self) -> Option<McpAudience> {
+        match self {
+            Self::Shared | Self::Listing => None,
+            Self::Subject(subject, _) => Some(McpAudience::Subject(subject.clone())),
+            Self::Session(subject, session, _) => match session.strip_prefix("session ") {
+                Some(session) => Some(McpAudience::Session(subject.clone(), session.to_owned())),
+                None => Some(McpAudience::Subject(subject.clone())),
+            },
+        }
+    }
+
+    /// Which lifecycle is tried first.
+    pub(super) fn lifecycle(&self) -> Option<McpLifecycle> {
+        match self {
+            Self::Shared | Self::Listing => None,
+            Self::Subject(_, lifecycle) | Self::Session(_, _, lifecycle) => Some(*lifecycle),
+        }
+    }
+
+    /// Whether it is open whether or not it is used.
+    fn stays(&self) -> bool {
+        matches!(self, Self::Shared | Self::Listing)
+    }
+}
+
+/// An open connection.
+pub(super) struct Live {
+    pub(super) connection: Connection,
+    pub(super) calls: Arc<RunningCalls>,
+    opened: Instant,
+    listened_to: AtomicBool,
+    process: Mutex<Option<Child>>,
+}
+
+impl Live {
+    pub(super) fn new(connection: Connection, calls: Arc<RunningCalls>, process: Option<Child>) -> Arc<Self> {
+        Arc::new(Self {
+            connection,
+            calls,
+            opened: Instant::now(),
+            listened_to: AtomicBool::new(false),
+            process: Mutex::new(process),
+        })
+    }
+
+    pub(super) fn is_open(&self) -> bool {
+        !self.connection.closed().is_cancelled()
+    }
+
+    /// Whether whoever asks is the first one who wants to listen for its changes.
+    pub(super) fn begin_listening(&self) -> bool {
+        !self.listened_to.swap(true, Ordering::AcqRel)
+    }
+
+    /// Ends it: in order, then the program behind it, whoever still holds on to this.
+    pub(super) async fn close(&self) {
+        let _ = tokio::time::timeout(CLOSE_TIMEOUT, self.connection.close(CLOSE_TIMEOUT)).await;
+        self.process.lock().take();
+    }
+}
+
+/// A place for a connection that is open, or is opened when it is needed.
+pub(super) struct Session {
+    pub(super) key: Key,
+    live: Mutex<Option<Arc<Live>>>,
+    /// Held by whoever opens, so that many callers wait for one opening.
+    opening: tokio::sync::Mutex<Backoff>,
+    users: AtomicUsize,
+    last_use: Mutex<Instant>,
+}
+
+/// A session that a call uses: it is not idle until this is dropped.
+pub(super) struct Using(Arc<Session>);
+
+impl std::ops::Deref for Using {
+    type Target = Arc<Session>;
+    fn deref(&self) -> &Arc<Session> {
+        &self.0
+    }
+}
+
+impl Drop for Using {
+    fn drop(&mut self) {
+        *self.0.last_use.lock() = Instant::now();
+        self.0.users.fetch_sub(1, Ordering::AcqRel);
+    }
+}
+
+impl Session {
+    fn new(key: Key) -> Arc<Self> {
+        Arc::new(Self {
+            key,
+            live: Mutex::default(),
+            opening: tokio::sync::Mutex::default(),
+            users: AtomicUsize::new(0),
+            last_use: Mutex::new(Instant::now()),
+        })
+    }
+
+    fn open_now(&self) -> Option<Arc<Live>> {
+        self.live.lock().clone().filter(|live| live.is_open())
+    }
+
+    /// The connection; opened if it is not. The opening goes on if this is given up on: the next one finds it open.
+    ///
+    /// # Errors
+    /// There is none, or it is not yet time to try again.
+    pub(super) async fn live(
+        self: &Arc<Self>,
+        server: &Arc<Server>,
+        capabilities: Raw,
+    ) -> Result<Arc<Live>, Unavailable> {
+        if let Some(live) = self.open_now() {
+            return Ok(live);
+        }
+        let (tell, told) = oneshot::channel();
+        let (session, server) = (self.clone(), server.clone());
+        let spawner = server.spawner().clone();
+        spawner.spawn("opening of an MCP server", async move {
+            let opened = tokio::select! {
+                opened = session.open(&server, capabilities) => opened,
+                () = server.ended() => Err(Unavailable::now("the server is not used any more")),
+            };
+            let _ = tell.send(opened);
+        });
+        told.await.unwrap_or_else(|_| Err(Unavailable::now("the hub is going down")))
+    }
+
+    async fn open(&self, server: &Server, capabilities: Raw) -> Result<Arc<Live>, Unavailable> {
+        let mut backoff = self.opening.lock().await;
+        if let Some(live) = self.open_now() {
+            return Ok(live);
+        }
+        let old = self.live.lock().take();
+        if let Some(old) = old {
+            // It ended by itself.
+            backoff.ended_after(old.opened.elapsed());
+            old.close().await;
+        }
+        if let Some(at) = backoff.not_before() {
+            if at.duration_since(Instant::now()) > MAX_WAIT {
+                let why = server.last_error().unwrap_or_else(|| "it ended a short while ago".to_owned());
+                return Err(Unavailable { next_try: Some(at), ..Unavailable::now(why) });
+            }
+            tokio::time::sleep_until(at).await;
+        }
+        match server.dial(&self.key, capabilities).await {
+            Ok(live) => {
+                *self.live.lock() = Some(live.clone());
+                Ok(live)
+            }
+            Err(mut unavailable) => {
+                if !unavailable.lasting {
+                    backoff.failed();
+                    unavailable.next_try = backoff.not_before();
+                }
+                Err(unavailable)
+            }
+        }
+    }
+
+    /// Lets go of a connection whose session the server has forgotten; the next one to ask opens another. Of many that say
+    /// so, the first one counts.
+    pub(super) async fn discard(&self, expired: &Arc<Live>) {
+        let was_it = {
+            let mut live = self.live.lock();
+            let is_it = live.as_ref().is_some_and(|live| Arc::ptr_eq(live, expired));
+            if is_it { live.take() } else { None }
+        };
+        if let Some(live) = was_it {
+            live.close().await;
+        }
+    }
+
+    /// Whoever asks may try at once.
+    pub(super) fn forgive(&self) {
+        // Locked, it is being tried just now.
+        if let Ok(mut backoff) = self.opening.try_lock() {
+            backoff.reset();
+        }
+    }
+
+    /// Ends its connection, if there is one.
+    pub(super) async fn close(&self) {
+        let live = self.live.lock().take();
+        if let Some(live) = live {
+            live.close().await;
+        }
+    }
+
+    /// For how long nobody used it; `None`: somebody does, or it stays open anyway.
+    fn idle(&self) -> Option<Duration> {
+        let used = self.key.stays() || self.users.load(Ordering::Acquire) > 0;
+        (!used).then(|| self.last_use.lock().elapsed())
+    }
+}
+
+/// The sessions of one server.
+#[derive(Default)]
+pub(super) struct Sessions(Mutex<HashMap<Key, Arc<Session>>>);
+
+impl Sessions {
+    /// The session of that key, and one that had to make room for it, of `most` that there may be.
+    ///
+    /// # Errors
+    /// All are in use.
+    pub(super) fn of(&self, key: Key, most: usize) -> Result<(Using, Option<Arc<Session>>), Unavailable> {
+        let mut sessions = self.0.lock();
+        let mut evicted = None;
+        if !sessions.contains_key(&key) && sessions.len() >= most {
+            let oldest = oldest(sessions.values()).map(|(_, session)| session.key.clone());
+            evicted = oldest.and_then(|key| sessions.remove(&key));
+            if evicted.is_none() {
+                let message = format!("all {most} connections to the server are in use");
+                return Err(Unavailable { code: ErrorCode::Overloaded, ..Unavailable::now(message) });
+            }
+        }
+        let session = sessions.entry(key.clone()).or_insert_with(|| Session::new(key)).clone();
+        session.users.fetch_add(1, Ordering::AcqRel);
+        Ok((Using(session), evicted))
+    }
+
+    /// Takes out those that nobody used for so long.
+    pub(super) fn take_idle(&self, for_so_long: Duration) -> Vec<Arc<Session>> {
+        let mut sessions = self.0.lock();
+        let idle = |session: &Arc<Session>| session.idle().is_some_and(|idle| idle >= for_so_long);
+        let keys: Vec<Key> =
+            sessions.values().filter(|session| idle(session)).map(|session| session.key.clone()).collect();
+        keys.iter().filter_map(|key| sessions.remove(key)).collect()
+    }
+
+    /// For how long the one that was not used for longest was not; `None`: all are in use.
+    pub(super) fn longest_idle(&self) -> Option<Duration> {
+        oldest(self.0.lock().values()).map(|(idle, _)| idle)
+    }
+
+    /// All.
+    pub(super) fn all(&self) -> Vec<Arc<Session>> {
+        self.0.lock().values().cloned().collect()
+    }
+}
+
+fn oldest<'a>(sessions: impl Iterator<Item = &'a Arc<Session>>) -> Option<(Duration, &'a Arc<Session>)> {
+    sessions.filter_map(|session| Some((session.idle()?, session))).max_by_key(|(idle, _)| *idle)
+}

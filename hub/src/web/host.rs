@@ -1,0 +1,193 @@
+//! For whom requests of browsers are: a web page must not reach the hub by a name that it chose itself, nor speak for
+//! whoever reads it.
+
+use std::net::{IpAddr, SocketAddr};
+
+use axum::http::header::{HOST, ORIGIN};
+use axum::http::uri::Authority;
+use axum::http::{HeaderMap, Uri};
+use footbridge_shared::ErrorCode;
+use footbridge_shared::text::clean_and_cut;
+
+use super::error::ApiError;
+
+/// Under which names the hub is reached, and which pages may speak to it.
+#[derive(Debug, Clone, Default)]
+pub struct HostRules {
+    /// Whether it listens for this machine alone.
+    loopback: bool,
+    public: Option<Site>,
+    hosts: Vec<(String, Option<u16>)>,
+    origins: Vec<Site>,
+}
+
+/// Scheme, host and port.
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct Site {
+    scheme: String,
+    host: String,
+    port: u16,
+}
+
+impl Site {
+    fn parse(text: &str) -> Option<Self> {
+        let uri: Uri = text.trim().trim_end_matches('/').parse().ok()?;
+        let scheme = uri.scheme_str()?.to_ascii_lowercase();
+        let authority = uri.authority()?;
+        let port = authority.port_u16().or(match scheme.as_str() {
+            "http" => Some(80),
+            "https" => Some(443),
+            _ => None,
+        })?;
+        Some(Self { scheme, host: plain(authority.host()), port })
+    }
+}
+
+/// A host's name as names are compared.
+fn plain(host: &str) -> String {
+    host.trim_start_matches('[').trim_end_matches(']').trim_end_matches('.').to_ascii_lowercase()
+}
+
+fn is_loopback(host: &str) -> bool {
+    host == "localhost" || host.ends_with(".localhost") || host.parse::<IpAddr>().is_ok_and(|ip| ip.is_loopback())
+}
+
+impl HostRules {
+    /// For a hub that listens there. What cannot be read of the rest was refused with the configuration.
+    pub fn new(listens: SocketAddr, public_url: Option<&str>, hosts: &[String], origins: &[String]) -> Self {
+        let parse = |text: &String| {
+            let authority: Authority = text.parse().ok()?;
+            Some((plain(authority.host()), authority.port_u16()))
+        };
+        let rules = Self {
+            loopback: listens.ip().is_loopback(),
+            public: public_url.and_then(Site::parse),
+            hosts: hosts.iter().filter_map(parse).collect(),
+            origins: origins.iter().filter_map(|origin| Site::parse(origin)).collect(),
+        };
+        if !rules.checks_names() {
+            tracing::warn!(
+                "the header Host is not checked: set `publicUrl`, or `allowedHosts`, to the names by which the hub is reached"
+            );
+        }
+        rules
+    }
+
+    /// Whether it is known by which names the hub is reached.
+    fn checks_names(&self) -> bool {
+        self.loopback || self.public.is_some() || !self.hosts.is_empty()
+    }
+
+    /// Checks where a request means to go, and which page sent it.
+    pub(super) fn check(&self, headers: &HeaderMap) -> Result<(), ApiError> {
+        let host = host(headers).ok_or_else(|| ApiError::new(ErrorCode::BadRequest, "the header Host is missing"))?;
+        if !self.knows(&host) {
+            return Err(ApiError::new(ErrorCode::Forbidden, format!("the hub is not `{}`", shown(host.as_str())))
+                .hint("its operator names it in `publicUrl` or `allowedHosts`"));
+        }
+        let Some(origin) = headers.get(ORIGIN) else { return Ok(()) };
+        let text = origin.to_str().unwrap_or_default();
+        if Site::parse(text).is_some_and(|site| self.trusts(&site, &host)) {
+            Ok(())
+        } else {
+            Err(ApiError::new(ErrorCode::Forbidden, format!("pages of `{}` may not do this", shown(text)))
+                .hint("the hub's operator names them in `allowedOrigins`"))
+        }
+    }
+
+    fn knows(&self, host: &Authority) -> bool {
+        if !self.checks_names() {
+            return true;
+        }
+        let (name, port) = (plain(host.host()), host.port_u16());
+        // Nobody can make a number stand for another machine.
+        let number = !self.loopback && name.parse::<IpAddr>().is_ok();
+        number
+            || is_loopback(&name)
+            || self.public.as_ref().is_some_and(|public| public.host == name)
+            || self.hosts.iter().any(|(known, at)| *known == name && (at.is_none() || *at == port))
+    }
+
+    fn trusts(&self, origin: &Site, host: &Authority) -> bool {
+        let own = plain(host.host()) == origin.host && host.port_u16().unwrap_or(80) == origin.port;
+        own || self.public.as_ref() == Some(origin) || self.origins.contains(origin)
+    }
+}
+
+fn host(headers: &HeaderMap) -> Option<Authority> {
+    headers.get(HOST)?.to_str().ok()?.parse().ok()
+}
+
+fn shown(text: &str) -> String {
+    clean_and_cut(text, 100)
+}
+
+/// How the hub is reached, as far as it knows: without a slash at the end.
+pub(super) fn base_url(rules: &HostRules, headers: &HeaderMap) -> String {
+    match (&rules.public, host(headers)) {
+        (Some(Site { scheme, host, port }), _) => {
+            let host = if host.contains(':') { format!("[{host}]") } else { host.clone() };
+            match (scheme.as_str(), port) {
+                ("http", 80) | ("https", 443) => format!("{scheme}://{host}"),
+                _ => format!("{scheme}://{host}:{port}"),
+            }
+        }
+        (None, Some(host)) => format!("http://{host}"),
+        (None, None) => "http://localhost".to_owned(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use axum::http::HeaderValue;
+
+    use super::*;
+
+    fn passes(rules: &HostRules, host: &str, origin: Option<&str>) -> bool {
+        let mut headers = HeaderMap::new();
+        headers.insert(HOST, HeaderValue::from_str(host).unwrap());
+        if let Some(origin) = origin {
+            headers.insert(ORIGIN, HeaderValue::from_str(origin).unwrap());
+        }
+        rules.check(&headers).is_ok()
+    }
+
+    fn rules(listens: &str, public: Option<&str>, hosts: &[&str], origins: &[&str]) -> HostRules {
+        let owned = |texts: &[&str]| texts.iter().map(|text| (*text).to_owned()).collect::<Vec<_>>();
+        HostRules::new(listens.parse().unwrap(), public, &owned(hosts), &owned(origins))
+    }
+
+    #[test]
+    fn a_hub_for_this_machine_is_reached_by_names_of_this_machine() {
+        let rules = rules("127.0.0.1:7800", None, &[], &[]);
+        for host in ["localhost:7800", "127.0.0.1:7800", "[::1]:7800", "LOCALHOST"] {
+            assert!(passes(&rules, host, None), "{host}");
+        }
+        for host in ["evil.example", "127.0.0.1.evil.example:7800", "192.168.0.7:7800", "localhost.evil.example"] {
+            assert!(!passes(&rules, host, None), "{host}");
+        }
+    }
+
+    #[test]
+    fn a_hub_for_others_is_reached_by_the_names_that_it_was_given() {
+        let open = rules("0.0.0.0:7800", None, &[], &[]);
+        assert!(passes(&open, "anything.example", None));
+        let named = rules("0.0.0.0:7800", Some("https://hub.example"), &["inner:7800"], &[]);
+        assert!(passes(&named, "hub.example", None));
+        assert!(passes(&named, "inner:7800", None));
+        assert!(passes(&named, "10.0.0.1:7800", None));
+        assert!(!passes(&named, "inner:7801", None));
+        assert!(!passes(&named, "evil.example", None));
+    }
+
+    #[test]
+    fn only_own_and_named_pages_may_speak() {
+        let rules = rules("127.0.0.1:7800", Some("https://hub.example"), &[], &["https://app.example"]);
+        assert!(passes(&rules, "localhost:7800", Some("http://localhost:7800")));
+        assert!(passes(&rules, "hub.example", Some("https://hub.example")));
+        assert!(passes(&rules, "localhost:7800", Some("https://app.example")));
+        for origin in ["http://localhost:3000", "https://evil.example", "null", "http://app.example"] {
+            assert!(!passes(&rules, "localhost:7800", Some(origin)), "{origin}");
+        }
+    }
+}

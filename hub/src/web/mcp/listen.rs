@@ -1,0 +1,244 @@
+//! What a client that listens is told: that lists are others now, that resources it follows changed, and what servers log.
+
+use std::collections::VecDeque;
+use std::hash::{DefaultHasher, Hash as _, Hasher as _};
+use std::sync::Arc;
+use std::time::Duration;
+
+use footbridge_mcp::{Fields, Raw};
+use tokio::sync::watch;
+use tokio::time::Instant;
+use tokio_stream::wrappers::BroadcastStream;
+use tokio_stream::{StreamExt as _, StreamMap};
+
+use super::level::{Level, level_of};
+use super::message::object;
+use super::peer::{Peer, View};
+use super::{prompts, resources, tools};
+use crate::domain::mcp::{ListKind, McpAudience, McpNote, McpServer};
+use crate::domain::tool::Tool;
+
+/// How long changes are gathered before they are looked at: one burst is told once.
+const DEBOUNCE: Duration = Duration::from_millis(250);
+
+/// Fingerprints of the lists that a client was shown last; `None`: it was shown none.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(super) struct Shown {
+    pub(super) tools: Option<u64>,
+    pub(super) resources: Option<u64>,
+    pub(super) prompts: Option<u64>,
+}
+
+/// What a client wants to hear of.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Wanted {
+    pub(super) tools: bool,
+    pub(super) resources: bool,
+    pub(super) prompts: bool,
+    /// Resources, beside those that its session follows: server, URI there, and URI as the client knows it.
+    pub(super) followed: Vec<(String, String, String)>,
+}
+
+impl Wanted {
+    /// All that a session may hear.
+    pub(super) fn lists() -> Self {
+        Self { tools: true, resources: true, prompts: true, followed: Vec::new() }
+    }
+}
+
+/// Listens for one client.
+pub(super) struct Listener {
+    peer: Arc<Peer>,
+    wanted: Wanted,
+    shown: Shown,
+    changes: watch::Receiver<u64>,
+    notes: StreamMap<String, BroadcastStream<McpNote>>,
+    due: Option<Instant>,
+    queue: VecDeque<(String, Raw)>,
+}
+
+impl Listener {
+    /// Listens from now on, and for what changed since the client's session was shown the lists.
+    pub(super) fn new(peer: Arc<Peer>, wanted: Wanted) -> Self {
+        let changes = peer.state.mcp.changes().follow();
+        let due = Some(Instant::now());
+        Self { peer, wanted, shown: Shown::default(), changes, notes: StreamMap::new(), due, queue: VecDeque::new() }
+    }
+
+    /// The next thing to tell: a method and its parameters. Can be dropped and asked again.
+    pub(super) async fn next(&mut self) -> (String, Raw) {
+        loop {
+            if let Some(next) = self.queue.pop_front() {
+                return next;
+            }
+            let due = self.due;
+            let wait = async move {
+                match due {
+                    Some(due) => tokio::time::sleep_until(due).await,
+                    None => std::future::pending().await,
+                }
+            };
+            tokio::select! {
+                Ok(()) = self.changes.changed() => {
+                    self.due.get_or_insert_with(|| Instant::now() + DEBOUNCE);
+                }
+                Some((server, note)) = self.notes.next() => match note {
+                    Ok(note) => self.hear(&server, note),
+                    // Some were missed: whatever they were, the lists are looked at.
+                    Err(_) => { self.due.get_or_insert_with(|| Instant::now() + DEBOUNCE); }
+                },
+                () = wait => {
+                    self.look().await;
+                    self.due = None;
+                }
+            }
+        }
+    }
+
+    fn hear(&mut self, server: &str, note: McpNote) {
+        let (audience, method, params) = match note {
+            McpNote::ListChanged => {
+                self.due.get_or_insert_with(|| Instant::now() + DEBOUNCE);
+                return;
+            }
+            McpNote::Told { audience, method, params } => (audience, method, params),
+        };
+        let session = self.peer.session.as_ref();
+        let own = match &audience {
+            McpAudience::Everybody => true,
+            McpAudience::Subject(subject) => *subject == self.peer.caller.subject,
+            McpAudience::Session(subject, id) => {
+                *subject == self.peer.caller.subject && session.is_some_and(|session| *session.id == **id)
+            }
+        };
+        if !own {
+            return;
+        }
+        match method.as_str() {
+            "notifications/resources/updated" => {
+                if let Some(params) = self.updated(server, &params) {
+                    self.queue.push_back((method, params));
+                }
+            }
+            "notifications/message" => {
+                let level = session.and_then(|session| session.level());
+                let wanted = |wanted: Level| level_of(&params).is_none_or(|level| level >= wanted);
+                if session.is_some() && level.is_none_or(wanted) {
+                    self.queue.push_back((method, params));
+                }
+            }
+            _ if self.peer.view != View::All && session.is_some() => self.queue.push_back((method, params)),
+            _ => {}
+        }
+    }
+
+    /// Word of a resource that the client follows, under the URI that it knows.
+    fn updated(&self, server: &str, params: &Raw) -> Option<Raw> {
+        let mut fields = Fields::of(params)?;
+        let original: String = fields.read("uri")?;
+        let known = match &self.peer.session {
+            Some(session) => session.follows(server, &original),
+            None => {
+                let mut followed = self.wanted.followed.iter();
+                followed.find(|(name, uri, _)| name == server && *uri == original).map(|(.., known)| known.clone())
+            }
+        }?;
+        fields.set_value("uri", &known);
+        Some(fields.to_raw())
+    }
+
+    /// Looks at the servers and lists as they are now.
+    async fn look(&mut self) {
+        let Ok(servers) = self.peer.servers().await else { return };
+        self.follow(&servers);
+        let mut now = self.last();
+        if self.wanted.tools
+            && let Ok(seen) = tools::seen(&self.peer).await
+        {
+            now.tools = Some(print_of_tools(&seen));
+        }
+        if self.wanted.resources {
+            now.resources = self.print(&servers, ListKind::Resources).await.or(now.resources);
+        }
+        if self.wanted.prompts {
+            now.prompts = self.print(&servers, ListKind::Prompts).await.or(now.prompts);
+        }
+        let before = self.last();
+        for (before, now, method) in [
+            (before.tools, now.tools, "notifications/tools/list_changed"),
+            (before.resources, now.resources, "notifications/resources/list_changed"),
+            (before.prompts, now.prompts, "notifications/prompts/list_changed"),
+        ] {
+            // A client that was shown nothing has nothing that could be out of date.
+            if before.is_some() && before != now {
+                self.queue.push_back((method.to_owned(), object([])));
+            }
+        }
+        match &self.peer.session {
+            Some(session) => session.shown(|shown| *shown = now),
+            None => self.shown = now,
+        }
+    }
+
+    fn last(&self) -> Shown {
+        self.peer.session.as_ref().map_or(self.shown, |session| session.shown(|shown| *shown))
+    }
+
+    async fn print(&self, servers: &[Arc<dyn McpServer>], kind: ListKind) -> Option<u64> {
+        match (&self.peer.view, kind) {
+            (View::Pack(name), _) => {
+                let server = servers.iter().find(|server| server.name() == name)?;
+                let mut hasher = DefaultHasher::new();
+                let templates = server.listed(ListKind::ResourceTemplates);
+                let templates = templates.iter().filter(|_| kind == ListKind::Resources);
+                for thing in server.listed(kind).iter().chain(templates) {
+                    thing.get().hash(&mut hasher);
+                }
+                Some(hasher.finish())
+            }
+            (View::All, ListKind::Prompts) => prompts::seen(&self.peer).await.ok().map(|seen| print_of_listed(&seen)),
+            (View::All, kind) => resources::seen(&self.peer, kind).await.ok().map(|seen| print_of_listed(&seen)),
+        }
+    }
+
+    /// Hears of each server that the client sees.
+    fn follow(&mut self, servers: &[Arc<dyn McpServer>]) {
+        let seen = |server: &Arc<dyn McpServer>| match &self.peer.view {
+            View::All => true,
+            View::Pack(name) => server.name() == name,
+        };
+        let names: Vec<&str> =
+            servers.iter().filter(|server| seen(server)).map(|server| server.name().as_str()).collect();
+        let gone: Vec<String> = self.notes.keys().filter(|name| !names.contains(&name.as_str())).cloned().collect();
+        for name in gone {
+            self.notes.remove(&name);
+        }
+        for server in servers.iter().filter(|server| names.contains(&server.name().as_str())) {
+            if !self.notes.contains_key(server.name().as_str()) {
+                self.notes.insert(server.name().to_string(), BroadcastStream::new(server.notes()));
+            }
+        }
+    }
+}
+
+/// A fingerprint of tools as a client sees them.
+pub(super) fn print_of_tools(tools: &[(String, Arc<Tool>)]) -> u64 {
+    let mut hasher = DefaultHasher::new();
+    for (name, tool) in tools {
+        let spec = &tool.spec;
+        let raw = |raw: &Option<Raw>| raw.as_ref().map_or(0, |raw| raw.get().len());
+        (name, &spec.title, &spec.description, spec.input_schema.get()).hash(&mut hasher);
+        (raw(&spec.output_schema), raw(&spec.extra)).hash(&mut hasher);
+        spec.annotations.as_ref().map(|annotations| annotations.get()).hash(&mut hasher);
+    }
+    hasher.finish()
+}
+
+/// A fingerprint of listed things.
+pub(super) fn print_of_listed(things: &[(String, Raw)]) -> u64 {
+    let mut hasher = DefaultHasher::new();
+    for (key, thing) in things {
+        (key, thing.get()).hash(&mut hasher);
+    }
+    hasher.finish()
+}

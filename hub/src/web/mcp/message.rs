@@ -1,0 +1,203 @@
+//! What a client posts, and what it is answered: JSON-RPC, taken apart only where it is routed.
+
+use axum::http::header::CONTENT_TYPE;
+use axum::http::{HeaderValue, StatusCode};
+use axum::response::{IntoResponse, Response};
+use footbridge_mcp::{Fields, Message, Raw, RequestId, RpcError, codes};
+use serde_json::value::RawValue;
+
+/// Most messages of one batch.
+pub(super) const MAX_BATCH: usize = 100;
+/// The content type of a message.
+pub(super) const JSON: &str = "application/json";
+
+/// A request of a client.
+pub(super) struct Request {
+    pub(super) id: RequestId,
+    pub(super) method: String,
+    /// Its parameters, `_meta` included.
+    pub(super) params: Fields,
+    /// What is in `_meta`.
+    pub(super) meta: Fields,
+}
+
+/// A message of a client.
+pub(super) enum Incoming {
+    Request(Request),
+    Notification { method: String, params: Fields },
+    Response { id: Option<RequestId>, outcome: Result<Raw, RpcError> },
+}
+
+impl Incoming {
+    fn of(message: Message) -> Result<Self, Refusal> {
+        match message {
+            Message::Request { id, method, params } => match fields(params) {
+                Ok((params, meta)) => Ok(Self::Request(Request { id, method, params, meta })),
+                Err(error) => Err(Refusal { id: Some(id), ..Refusal::bad(error) }),
+            },
+            Message::Notification { method, params } => {
+                let (params, _) = fields(params).map_err(Refusal::bad)?;
+                Ok(Self::Notification { method, params })
+            }
+            Message::Response { id, outcome } => Ok(Self::Response { id, outcome }),
+        }
+    }
+}
+
+/// Parameters and what is in their `_meta`.
+fn fields(params: Option<Raw>) -> Result<(Fields, Fields), RpcError> {
+    let wrong = |what: &str| RpcError::new(codes::INVALID_PARAMS, format!("{what} must be an object"));
+    let Some(params) = params else { return Ok((Fields::new(), Fields::new())) };
+    let params = Fields::of(&params).ok_or_else(|| wrong("`params`"))?;
+    let meta = match params.get("_meta") {
+        None => Fields::new(),
+        Some(meta) => Fields::of(meta).ok_or_else(|| wrong("`params._meta`"))?,
+    };
+    Ok((params, meta))
+}
+
+/// A body.
+pub(super) enum Body {
+    One(Incoming),
+    /// Messages in an array, each as far as it can be read.
+    Batch(Vec<Result<Incoming, Refusal>>),
+}
+
+/// Reads a body.
+///
+/// # Errors
+/// It is no JSON-RPC message, and no array of such.
+pub(super) fn read(body: &[u8]) -> Result<Body, Refusal> {
+    let text = std::str::from_utf8(body)
+        .map_err(|_| Refusal::bad(RpcError::new(codes::PARSE_ERROR, "the body is not UTF-8 text")))?;
+    let one = |text: &str| Message::parse(text).map_err(Refusal::bad).and_then(Incoming::of);
+    if !text.trim_start().starts_with('[') {
+        return one(text).map(Body::One);
+    }
+    let messages: Vec<&RawValue> = serde_json::from_str(text)
+        .map_err(|error| Refusal::bad(RpcError::new(codes::PARSE_ERROR, format!("this is no JSON: {error}"))))?;
+    if messages.is_empty() || messages.len() > MAX_BATCH {
+        let message = format!("a batch has 1 to {MAX_BATCH} messages");
+        return Err(Refusal::bad(RpcError::new(codes::INVALID_REQUEST, message)));
+    }
+    Ok(Body::Batch(messages.into_iter().map(|message| one(message.get())).collect()))
+}
+
+/// A JSON-RPC error that is the whole answer, with its status.
+#[derive(Debug)]
+pub(super) struct Refusal {
+    pub(super) status: StatusCode,
+    pub(super) id: Option<RequestId>,
+    pub(super) error: RpcError,
+}
+
+impl Refusal {
+    /// The message itself is at fault.
+    pub(super) fn bad(error: RpcError) -> Self {
+        Self { status: StatusCode::BAD_REQUEST, id: None, error }
+    }
+
+    /// As an answer to this request.
+    pub(super) fn to(id: &RequestId, error: RpcError) -> Self {
+        Self { id: Some(id.clone()), ..Self::bad(error) }
+    }
+}
+
+impl IntoResponse for Refusal {
+    fn into_response(self) -> Response {
+        let id = self.id.as_ref().map_or("null", RequestId::as_json);
+        json_response(self.status, error_text(id, &self.error))
+    }
+}
+
+/// A JSON answer.
+pub(super) fn json_response(status: StatusCode, text: String) -> Response {
+    let mut response = (status, text).into_response();
+    response.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static(JSON));
+    response
+}
+
+/// The answer to a request, on one line.
+pub(super) fn response_text(id: &RequestId, outcome: &Result<Raw, RpcError>) -> String {
+    match outcome {
+        Ok(result) => {
+            let (id, result) = (id.as_json(), one_line(result.get()));
+            let mut text = String::with_capacity(id.len() + result.len() + 40);
+            text.push_str(r#"{"jsonrpc":"2.0","id":"#);
+            text.push_str(id);
+            text.push_str(r#","result":"#);
+            text.push_str(&result);
+            text.push('}');
+            text
+        }
+        Err(error) => error_text(id.as_json(), error),
+    }
+}
+
+/// An error that answers what has no id that could be read.
+pub(super) fn unnamed_error_text(error: &RpcError) -> String {
+    error_text("null", error)
+}
+
+fn error_text(id: &str, error: &RpcError) -> String {
+    // Texts and raw values can always be written.
+    let error = serde_json::to_string(error).unwrap_or_default();
+    format!(r#"{{"jsonrpc":"2.0","id":{id},"error":{}}}"#, one_line(&error))
+}
+
+/// A notification, on one line.
+pub(super) fn notification_text(method: &str, params: &RawValue) -> String {
+    let method = serde_json::Value::from(method);
+    format!(r#"{{"jsonrpc":"2.0","method":{method},"params":{}}}"#, one_line(params.get()))
+}
+
+/// A request of ours, on one line.
+pub(super) fn request_text(id: u64, method: &str, params: &RawValue) -> String {
+    let method = serde_json::Value::from(method);
+    format!(r#"{{"jsonrpc":"2.0","id":{id},"method":{method},"params":{}}}"#, one_line(params.get()))
+}
+
+/// JSON on one line: between its tokens a line end says nothing, and within a text it is written as an escape.
+fn one_line(json: &str) -> std::borrow::Cow<'_, str> {
+    if json.contains(['\n', '\r']) { json.replace(['\n', '\r'], " ").into() } else { json.into() }
+}
+
+/// An object from fields that are values.
+pub(super) fn object<const N: usize>(fields: [(&str, serde_json::Value); N]) -> Raw {
+    let mut object = Fields::new();
+    for (name, value) in fields {
+        object.set_value(name, &value);
+    }
+    object.to_raw()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_batch_keeps_what_can_be_read_of_it() {
+        let Ok(Body::Batch(read)) = read(br#"[{"jsonrpc":"2.0","id":1,"method":"ping"},{"jsonrpc":"1.0"},7]"#) else {
+            panic!("it is a batch")
+        };
+        let kinds: Vec<bool> = read.iter().map(Result::is_ok).collect();
+        assert_eq!(kinds, [true, false, false]);
+        assert!(super::read(b"[]").is_err());
+    }
+
+    #[test]
+    fn parameters_are_objects_and_a_refusal_names_the_request() {
+        let Err(refusal) = read(br#"{"jsonrpc":"2.0","id":"a","method":"ping","params":[1]}"#) else {
+            panic!("a list is no object")
+        };
+        assert_eq!((refusal.error.code, refusal.id.unwrap().as_json()), (codes::INVALID_PARAMS, "\"a\""));
+    }
+
+    #[test]
+    fn what_has_lines_is_written_on_one() {
+        let result: Raw = serde_json::from_str("{\n \"a\": \"x\\ny\"\r\n}").unwrap();
+        let text = response_text(&RequestId::number(1), &Ok(result));
+        assert_eq!(text.lines().count(), 1);
+        assert_eq!(serde_json::from_str::<serde_json::Value>(&text).unwrap()["result"]["a"], "x\ny");
+    }
+}

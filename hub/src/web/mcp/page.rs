@@ -1,0 +1,82 @@
+//! Cursors of lists: the last thing of a page, opaque to the client.
+
+use base64::Engine as _;
+use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+use footbridge_mcp::{Fields, Raw, RpcError, codes};
+use serde_json::value::{RawValue, to_raw_value};
+
+/// Things of one page.
+pub(super) const PAGE: usize = 500;
+
+/// Behind what the page starts, as the client says: `None` is the first page.
+///
+/// # Errors
+/// The cursor is none of ours.
+pub(super) fn after(params: &Fields) -> Result<Option<String>, RpcError> {
+    let Some(cursor) = params.get("cursor").filter(|cursor| cursor.get() != "null") else { return Ok(None) };
+    serde_json::from_str::<String>(cursor.get())
+        .ok()
+        .and_then(|cursor| URL_SAFE_NO_PAD.decode(cursor).ok())
+        .and_then(|bytes| String::from_utf8(bytes).ok())
+        .map(Some)
+        .ok_or_else(stale)
+}
+
+/// The cursor leads nowhere (any more).
+pub(super) fn stale() -> RpcError {
+    RpcError::new(codes::INVALID_PARAMS, "the cursor is none of this list; start without one")
+}
+
+/// The cursor that leads behind this.
+pub(super) fn cursor(last: &str) -> String {
+    URL_SAFE_NO_PAD.encode(last)
+}
+
+/// A page as a result.
+pub(super) fn result(field: &str, things: &[Raw], next: Option<String>) -> Raw {
+    let mut result = Fields::new();
+    result.set(field, array(things));
+    if let Some(next) = next {
+        result.set_value("nextCursor", &next);
+    }
+    result.to_raw()
+}
+
+fn array(things: &[Raw]) -> Raw {
+    // Raw values can always be written.
+    to_raw_value(things).unwrap_or_else(|_| RawValue::NULL.to_owned())
+}
+
+/// The page of a list whose things have keys of their own, behind `after`, and the key that the next one starts behind.
+///
+/// # Errors
+/// There is nothing with that key any more.
+pub(super) fn of<T>(things: Vec<(String, T)>, after: Option<&str>) -> Result<(Vec<T>, Option<String>), RpcError> {
+    let start = match after {
+        None => 0,
+        Some(after) => things.iter().position(|(key, _)| key == after).ok_or_else(stale)? + 1,
+    };
+    let more = things.len() > start + PAGE;
+    let (keys, page): (Vec<String>, Vec<T>) = things.into_iter().skip(start).take(PAGE).unzip();
+    Ok((page, keys.into_iter().next_back().filter(|_| more)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn pages_follow_each_other_and_a_lost_place_is_told() {
+        let list = || (0..PAGE + 2).map(|n| (n.to_string(), n)).collect::<Vec<_>>();
+        let (first, next) = of(list(), None).unwrap();
+        assert_eq!((first.len(), next.as_deref()), (PAGE, Some("499")));
+        let (second, next) = of(list(), Some("499")).unwrap();
+        assert_eq!((second, next), (vec![500, 501], None));
+        assert!(of(list(), Some("gone")).is_err());
+        let mut params = Fields::new();
+        params.set_value("cursor", &cursor("499"));
+        assert_eq!(after(&params).unwrap().as_deref(), Some("499"));
+        params.set_value("cursor", "!");
+        assert!(after(&params).is_err());
+    }
+}

@@ -1,0 +1,57 @@
+//! Who asks, where, and what of.
+
+use std::sync::Arc;
+
+use footbridge_mcp::{Lifecycle, RpcError, Version};
+use footbridge_shared::ErrorCode;
+use footbridge_shared::id::EntryName;
+
+use super::session::Session;
+use crate::domain::call::Caller;
+use crate::domain::failure::Failure;
+use crate::domain::mcp::McpServer;
+pub(super) use crate::domain::mcp::rpc_error;
+use crate::domain::principal::Principal;
+use crate::domain::scope::Scope;
+use crate::web::state::AppState;
+
+/// What of a scope a client sees.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum View {
+    /// All of it, under public names.
+    All,
+    /// One attached server, as if it were connected directly.
+    Pack(EntryName),
+}
+
+/// Whoever sends a request.
+pub(super) struct Peer {
+    pub(super) state: Arc<AppState>,
+    pub(super) scope: Arc<Scope>,
+    pub(super) principal: Arc<Principal>,
+    pub(super) caller: Arc<Caller>,
+    pub(super) version: Version,
+    pub(super) view: View,
+    pub(super) session: Option<Arc<Session>>,
+}
+
+impl Peer {
+    /// Whether it follows the lifecycle without sessions.
+    pub(super) fn is_stateless(&self) -> bool {
+        self.version.lifecycle() == Lifecycle::Stateless
+    }
+
+    /// The attached servers that it may use, by name.
+    pub(super) async fn servers(&self) -> Result<Vec<Arc<dyn McpServer>>, RpcError> {
+        self.state.mcp.servers(&self.scope, &self.caller.subject).await.map_err(|failure| rpc_error(&failure))
+    }
+
+    /// The one of this name.
+    pub(super) async fn server(&self, name: &EntryName) -> Result<Arc<dyn McpServer>, RpcError> {
+        let found = self.servers().await?.into_iter().find(|server| server.name() == name);
+        found.ok_or_else(|| {
+            let failure = Failure::not_run(ErrorCode::NotFound, format!("there is no MCP server `{name}` here"));
+            rpc_error(&failure)
+        })
+    }
+}

@@ -1,0 +1,167 @@
+//! How a request is answered over HTTP: as JSON when nothing but its answer is to be said, else as a stream.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use axum::http::header::ACCEPT;
+use axum::http::{HeaderMap, StatusCode};
+use axum::response::{IntoResponse as _, Response};
+use footbridge_shared::ErrorCode;
+use futures::future::BoxFuture;
+use tokio_util::sync::CancellationToken;
+
+use super::message::{JSON, json_response};
+use super::peer::Peer;
+use super::sse::{EVENT_STREAM, Showing, respond};
+use super::stream::{Reader, Stream};
+use super::work::{Orphan, Work};
+use crate::web::error::ApiError;
+use footbridge_mcp::Version;
+
+/// After how long a silent request becomes a stream: what waits between client and hub then sees that it lives, and a
+/// client with a session can lose its connection without losing the answer.
+const OPEN_AFTER: Duration = Duration::from_secs(5);
+
+/// What a client can read.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Accepts {
+    pub(super) json: bool,
+    pub(super) events: bool,
+}
+
+impl Accepts {
+    /// As its header says; without one it takes anything.
+    pub(super) fn of(headers: &HeaderMap) -> Self {
+        let mut accepts = Self { json: !headers.contains_key(ACCEPT), events: !headers.contains_key(ACCEPT) };
+        let values = headers.get_all(ACCEPT).iter().filter_map(|value| value.to_str().ok());
+        for part in values.flat_map(|value| value.split(',')) {
+            let mut words = part.split(';').map(str::trim);
+            let kind = words.next().unwrap_or_default();
+            let refused = words.any(|word| {
+                let weight = word.strip_prefix("q=").and_then(|weight| weight.parse::<f32>().ok());
+                weight.is_some_and(|weight| weight <= 0.0)
+            });
+            if refused {
+                continue;
+            }
+            let is = |name: &str| kind.eq_ignore_ascii_case(name);
+            accepts.json |= is(JSON) || is("application/*") || is("*/*");
+            accepts.events |= is(EVENT_STREAM) || is("text/*") || is("*/*");
+        }
+        accepts
+    }
+}
+
+/// The answers to what was posted.
+pub(super) struct Answers {
+    pub(super) texts: Vec<String>,
+    /// Whether they go in an array, however many there are.
+    pub(super) batch: bool,
+    pub(super) status: StatusCode,
+}
+
+impl Answers {
+    /// One answer, or none when the request was cancelled.
+    pub(super) fn one(text: Option<String>) -> Self {
+        Self { texts: text.into_iter().collect(), batch: false, status: StatusCode::OK }
+    }
+
+    fn into_json(mut self) -> Response {
+        if self.batch {
+            return json_response(self.status, format!("[{}]", self.texts.join(",")));
+        }
+        match self.texts.pop() {
+            Some(text) => json_response(self.status, text),
+            // Whoever cancelled it waits for no answer.
+            None => StatusCode::ACCEPTED.into_response(),
+        }
+    }
+}
+
+/// Does the work, and answers with what comes of it. What is written to `stream` meanwhile comes first.
+pub(super) async fn serve(
+    peer: &Peer,
+    accepts: Accepts,
+    stream: Arc<Stream>,
+    work: BoxFuture<'static, Answers>,
+) -> Response {
+    // Without a session the client's connection is all that there is of it.
+    let orphan = if peer.session.is_some() { Orphan::GoesOn } else { Orphan::Stops };
+    let lifecycle = &peer.state.lifecycle;
+    let mut work = Work::new(work, orphan, lifecycle.clone());
+    if accepts.json {
+        tokio::select! {
+            biased;
+            answers = work.outcome() => {
+                let Some(answers) = answers else { return draining() };
+                if stream.is_unused() || !accepts.events || answers.status != StatusCode::OK {
+                    return answers.into_json();
+                }
+                finish(&stream, answers);
+            }
+            () = stream.first(), if accepts.events => {}
+            () = tokio::time::sleep(OPEN_AFTER), if accepts.events => {}
+            () = peer.principal.ended.cancelled() => return token_ended(),
+        }
+    }
+    let until = peer.principal.ended.child_token();
+    if let Some(session) = &peer.session {
+        session.open(&stream);
+    }
+    let gone = CancellationToken::new();
+    let guard = (orphan == Orphan::Stops).then(|| gone.clone().drop_guard());
+    if !stream.has_ended() {
+        let (written, hard) = (stream.clone(), lifecycle.hard().clone());
+        lifecycle.spawn_work(async move {
+            tokio::select! {
+                biased;
+                answers = work.outcome() => match answers {
+                    Some(answers) => finish(&written, answers),
+                    None => written.end(),
+                },
+                () = gone.cancelled() => {}
+                () = hard.cancelled() => written.end(),
+            }
+        });
+    }
+    let primed = peer.session.is_some() && peer.version >= Version::V2025_11_25;
+    respond(Showing { reader: Reader { stream, seen: 0 }, primed, until, feed: None, _guard: guard })
+}
+
+fn finish(stream: &Stream, answers: Answers) {
+    for text in answers.texts {
+        stream.send(text);
+    }
+    stream.end();
+}
+
+fn draining() -> Response {
+    ApiError::new(ErrorCode::Draining, "the hub is going down").hint("try again shortly").into_response()
+}
+
+fn token_ended() -> Response {
+    ApiError::new(ErrorCode::Unauthorized, "the token ended while the request ran").into_response()
+}
+
+#[cfg(test)]
+mod tests {
+    use axum::http::HeaderValue;
+
+    use super::*;
+
+    #[test]
+    fn what_a_client_accepts_is_read_with_its_weights() {
+        for (accept, json, events) in [
+            ("application/json, text/event-stream", true, true),
+            ("text/event-stream;q=0.5", false, true),
+            ("application/json;q=0, text/event-stream", false, true),
+            ("*/*", true, true),
+            ("text/html", false, false),
+        ] {
+            let mut headers = HeaderMap::new();
+            headers.insert(ACCEPT, HeaderValue::from_static(accept));
+            let accepts = Accepts::of(&headers);
+            assert_eq!((accepts.json, accepts.events), (json, events), "{accept}");
+        }
+    }
+}

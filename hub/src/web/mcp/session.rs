@@ -1,0 +1,279 @@
+//! One session: what the hub keeps of a client between its requests.
+
+use std::collections::{HashMap, VecDeque};
+use std::sync::Arc;
+use std::time::Duration;
+
+use footbridge_mcp::{Raw, RequestId, RpcError, Version, codes};
+use footbridge_shared::id::Subject;
+use parking_lot::Mutex;
+use tokio::sync::oneshot;
+use tokio::time::Instant;
+use tokio_util::sync::{CancellationToken, DropGuard};
+
+use super::level::Level;
+use super::listen::Shown;
+use super::message::{notification_text, object, request_text};
+use super::peer::View;
+use super::stream::Stream;
+use crate::domain::scope::Scope;
+
+/// Requests of one session that run at once.
+const MAX_RUNNING: usize = 256;
+/// Questions to the client of one session that are open at once.
+const MAX_QUESTIONS: usize = 64;
+/// Streams of one session that can be resumed.
+const MAX_STREAMS: usize = 32;
+/// Bytes that its streams keep for that, those of running requests aside.
+const MAX_REPLAY_BYTES: usize = 1024 * 1024;
+/// Resources that one session follows.
+pub(super) const MAX_SUBSCRIPTIONS: usize = 256;
+
+/// A session. It belongs to a subject in a scope.
+pub(super) struct Session {
+    pub(super) id: Arc<str>,
+    pub(super) scope: Arc<Scope>,
+    pub(super) subject: Subject,
+    pub(super) version: Version,
+    /// What its client can do, as it said.
+    pub(super) capabilities: Raw,
+    pub(super) view: View,
+    /// Fires when it ends, and with the token that it was opened with.
+    pub(super) ended: CancellationToken,
+    state: Mutex<State>,
+}
+
+struct State {
+    used: Instant,
+    level: Option<Level>,
+    running: HashMap<RequestId, CancellationToken>,
+    questions: HashMap<u64, oneshot::Sender<Result<Raw, RpcError>>>,
+    last_question: u64,
+    streams: VecDeque<Arc<Stream>>,
+    last_stream: u64,
+    standalone: Arc<Stream>,
+    /// Ends the one reader of the standalone stream.
+    listening: Option<CancellationToken>,
+    /// (server, URI there) → URI as the client knows it.
+    subscriptions: HashMap<(String, String), String>,
+    shown: Shown,
+}
+
+/// What makes a session.
+pub(super) struct Opened {
+    pub(super) id: Arc<str>,
+    pub(super) scope: Arc<Scope>,
+    pub(super) subject: Subject,
+    pub(super) version: Version,
+    pub(super) capabilities: Raw,
+    pub(super) view: View,
+    pub(super) ended: CancellationToken,
+}
+
+impl Session {
+    pub(super) fn new(opened: Opened) -> Self {
+        let Opened { id, scope, subject, version, capabilities, view, ended } = opened;
+        let standalone = Arc::new(Stream::default());
+        standalone.set_number(0);
+        let state = State {
+            used: Instant::now(),
+            level: None,
+            running: HashMap::new(),
+            questions: HashMap::new(),
+            last_question: 0,
+            streams: VecDeque::new(),
+            last_stream: 0,
+            standalone,
+            listening: None,
+            subscriptions: HashMap::new(),
+            shown: Shown::default(),
+        };
+        Self { id, scope, subject, version, capabilities, view, ended, state: Mutex::new(state) }
+    }
+
+    /// It was used just now.
+    pub(super) fn touch(&self) {
+        self.state.lock().used = Instant::now();
+    }
+
+    /// For how long nothing happened in it. `None`: something does.
+    pub(super) fn idle(&self) -> Option<Duration> {
+        let state = self.state.lock();
+        let listening = state.listening.as_ref().is_some_and(|listening| !listening.is_cancelled());
+        (!listening && state.running.is_empty()).then(|| state.used.elapsed())
+    }
+
+    /// From which level on its client wants log messages; `None`: it did not say.
+    pub(super) fn level(&self) -> Option<Level> {
+        self.state.lock().level
+    }
+
+    pub(super) fn set_level(&self, level: Level) {
+        self.state.lock().level = Some(level);
+    }
+
+    /// A request begins: what stops it. The guard ends its time.
+    ///
+    /// # Errors
+    /// Its id is in use, or too many run.
+    pub(super) fn begin(self: &Arc<Self>, id: &RequestId) -> Result<Running, RpcError> {
+        let mut state = self.state.lock();
+        if state.running.len() >= MAX_RUNNING {
+            return Err(RpcError::new(codes::INTERNAL_ERROR, "too many requests of this session run at once"));
+        }
+        if state.running.contains_key(id) {
+            return Err(RpcError::new(codes::INVALID_REQUEST, "a request with this id runs already"));
+        }
+        let stop = self.ended.child_token();
+        state.running.insert(id.clone(), stop.clone());
+        Ok(Running { session: self.clone(), id: id.clone(), stop })
+    }
+
+    /// Stops the request of this id.
+    pub(super) fn cancel(&self, id: &RequestId) {
+        if let Some(stop) = self.state.lock().running.get(id) {
+            stop.cancel();
+        }
+    }
+
+    /// Asks the client, on the stream of the request that caused it. Dropped, the question is withdrawn.
+    pub(super) async fn ask(
+        self: &Arc<Self>,
+        stream: &Arc<Stream>,
+        method: &str,
+        params: &Raw,
+    ) -> Result<Raw, RpcError> {
+        let gone = || RpcError::new(codes::INTERNAL_ERROR, "the client's session has ended");
+        let (number, answer) = {
+            let mut state = self.state.lock();
+            if state.questions.len() >= MAX_QUESTIONS {
+                return Err(RpcError::new(codes::INTERNAL_ERROR, "the client is asked too many things at once"));
+            }
+            state.last_question += 1;
+            let (tell, answer) = oneshot::channel();
+            let number = state.last_question;
+            state.questions.insert(number, tell);
+            (number, answer)
+        };
+        let _question = Question { session: self, stream, number };
+        stream.send(request_text(number, method, params));
+        tokio::select! {
+            answer = answer => answer.unwrap_or_else(|_| Err(gone())),
+            () = self.ended.cancelled() => Err(gone()),
+        }
+    }
+
+    /// The client answers. What nobody asked is let go.
+    pub(super) fn answered(&self, id: &RequestId, outcome: Result<Raw, RpcError>) {
+        let Ok(number) = id.as_json().parse() else { return };
+        let asked = self.state.lock().questions.remove(&number);
+        if let Some(asked) = asked {
+            // Whoever asked may be gone.
+            let _ = asked.send(outcome);
+        }
+    }
+
+    /// Makes a stream one that can be resumed, and forgets old ones that there is no room for.
+    pub(super) fn open(&self, stream: &Arc<Stream>) {
+        let mut state = self.state.lock();
+        state.last_stream += 1;
+        stream.set_number(state.last_stream);
+        state.streams.push_back(stream.clone());
+        let mut bytes: usize = state.streams.iter().filter(|old| old.has_ended()).map(|old| old.bytes()).sum();
+        while state.streams.len() > MAX_STREAMS || bytes > MAX_REPLAY_BYTES {
+            let Some(oldest) = state.streams.iter().position(|old| old.has_ended()) else { break };
+            let Some(gone) = state.streams.remove(oldest) else { break };
+            bytes = bytes.saturating_sub(gone.bytes());
+        }
+    }
+
+    /// A stream by its number; 0 is the one that belongs to no request.
+    pub(super) fn stream(&self, number: u64) -> Option<Arc<Stream>> {
+        let state = self.state.lock();
+        if number == 0 {
+            return Some(state.standalone.clone());
+        }
+        state.streams.iter().find(|stream| stream.number() == Some(number)).cloned()
+    }
+
+    /// Becomes the one reader of the standalone stream; the one before is let go.
+    pub(super) fn listen(&self) -> (Arc<Stream>, CancellationToken, DropGuard) {
+        let mut state = self.state.lock();
+        let listening = self.ended.child_token();
+        if let Some(before) = state.listening.replace(listening.clone()) {
+            before.cancel();
+        }
+        state.used = Instant::now();
+        (state.standalone.clone(), listening.clone(), listening.drop_guard())
+    }
+
+    /// Follows a resource: as `uri` for the client. Whether there was room.
+    pub(super) fn subscribe(&self, server: &str, original: &str, uri: &str) -> bool {
+        let mut state = self.state.lock();
+        let key = (server.to_owned(), original.to_owned());
+        let room = state.subscriptions.len() < MAX_SUBSCRIPTIONS || state.subscriptions.contains_key(&key);
+        if room {
+            state.subscriptions.insert(key, uri.to_owned());
+        }
+        room
+    }
+
+    /// Follows it no longer.
+    pub(super) fn unsubscribe(&self, server: &str, original: &str) {
+        self.state.lock().subscriptions.remove(&(server.to_owned(), original.to_owned()));
+    }
+
+    /// What the client calls a resource that it follows.
+    pub(super) fn follows(&self, server: &str, original: &str) -> Option<String> {
+        self.state.lock().subscriptions.get(&(server.to_owned(), original.to_owned())).cloned()
+    }
+
+    /// Changes what it is known to have been shown.
+    pub(super) fn shown<T>(&self, with: impl FnOnce(&mut Shown) -> T) -> T {
+        with(&mut self.state.lock().shown)
+    }
+
+    /// Ends it: what runs in it is stopped, its streams end.
+    pub(super) fn end(&self) {
+        self.ended.cancel();
+        let mut state = self.state.lock();
+        state.questions.clear();
+        for stream in state.streams.drain(..) {
+            stream.end();
+        }
+        state.standalone.end();
+    }
+}
+
+/// A request of a session while it runs.
+pub(super) struct Running {
+    session: Arc<Session>,
+    id: RequestId,
+    /// Stops it.
+    pub(super) stop: CancellationToken,
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        let mut state = self.session.state.lock();
+        state.running.remove(&self.id);
+        state.used = Instant::now();
+    }
+}
+
+/// An open question.
+struct Question<'a> {
+    session: &'a Session,
+    stream: &'a Stream,
+    number: u64,
+}
+
+impl Drop for Question<'_> {
+    fn drop(&mut self) {
+        let open = self.session.state.lock().questions.remove(&self.number).is_some();
+        if open {
+            let params = object([("requestId", self.number.into())]);
+            self.stream.send(notification_text("notifications/cancelled", &params));
+        }
+    }
+}

@@ -1,0 +1,113 @@
+//! GET and DELETE: what belongs to a session and to no message.
+
+use std::sync::Arc;
+
+use axum::Extension;
+use axum::extract::State;
+use axum::http::{HeaderMap, StatusCode};
+use axum::response::{IntoResponse as _, Response};
+use footbridge_shared::ErrorCode;
+use futures::FutureExt as _;
+
+use super::listen::{Listener, Wanted};
+use super::message::notification_text;
+use super::mode::SESSION_HEADER;
+use super::peer::Peer;
+use super::serve::Accepts;
+use super::session::Session;
+use super::sse::{Showing, place, respond};
+use super::stream::Reader;
+use super::{Query, session_of};
+use crate::domain::call::Caller;
+use crate::domain::principal::Principal;
+use crate::domain::scope::Scope;
+use crate::web::body::Params;
+use crate::web::error::{ApiError, ApiResult};
+use crate::web::state::AppState;
+
+/// The header with which a client says what it has seen.
+const LAST_EVENT_ID: &str = "last-event-id";
+
+async fn session(
+    state: &Arc<AppState>,
+    scope: &Arc<Scope>,
+    principal: &Principal,
+    query: &Query,
+    headers: &HeaderMap,
+) -> ApiResult<Arc<Session>> {
+    let view = query.view(state, scope, principal).await?;
+    let Some(id) = headers.get(SESSION_HEADER) else {
+        return Err(ApiError::new(
+            ErrorCode::MethodNotAllowed,
+            "this is for sessions: the header Mcp-Session-Id is missing",
+        )
+        .hint("`initialize` opens a session"));
+    };
+    session_of(state, scope, principal, &view, id)
+}
+
+/// Streams what belongs to no request, or the rest of a stream that was lost.
+pub(super) async fn get(
+    State(state): State<Arc<AppState>>,
+    Extension(scope): Extension<Arc<Scope>>,
+    Extension(principal): Extension<Arc<Principal>>,
+    Params(query): Params<Query>,
+    headers: HeaderMap,
+) -> ApiResult<Response> {
+    if !Accepts::of(&headers).events {
+        return Ok(super::not_acceptable("text/event-stream"));
+    }
+    let session = session(&state, &scope, &principal, &query, &headers).await?;
+    session.touch();
+    let unknown = || {
+        ApiError::new(ErrorCode::BadRequest, "`Last-Event-ID` is of no stream that is kept")
+            .hint("leave it out to hear what comes from now on; a request whose answer was lost has to be sent again")
+    };
+    let mut seen = 0;
+    if let Some(last) = headers.get(LAST_EVENT_ID) {
+        let (number, event) = last.to_str().ok().and_then(place).ok_or_else(unknown)?;
+        if number > 0 {
+            let stream = session.stream(number).ok_or_else(unknown)?;
+            let until = session.ended.child_token();
+            let reader = Reader { stream, seen: event };
+            return Ok(respond(Showing { reader, primed: true, until, feed: None, _guard: () }));
+        }
+        seen = event;
+    }
+    let (stream, until, guard) = session.listen();
+    let peer = Arc::new(Peer {
+        state,
+        scope,
+        caller: Arc::new(Caller::of(&principal)),
+        principal,
+        version: session.version,
+        view: session.view.clone(),
+        session: Some(session),
+    });
+    let (soft, told, stop) = (peer.state.lifecycle.soft().clone(), stream.clone(), until.clone());
+    let mut listener = Listener::new(peer, Wanted::lists());
+    let feed = async move {
+        loop {
+            tokio::select! {
+                () = soft.cancelled() => break,
+                (method, params) = listener.next() => told.tell(notification_text(&method, &params)),
+            }
+        }
+        stop.cancel();
+    };
+    let reader = Reader { stream, seen };
+    Ok(respond(Showing { reader, primed: true, until, feed: Some(feed.boxed()), _guard: guard }))
+}
+
+/// Ends a session.
+pub(super) async fn delete(
+    State(state): State<Arc<AppState>>,
+    Extension(scope): Extension<Arc<Scope>>,
+    Extension(principal): Extension<Arc<Principal>>,
+    Params(query): Params<Query>,
+    headers: HeaderMap,
+) -> ApiResult<Response> {
+    let session = session(&state, &scope, &principal, &query, &headers).await?;
+    state.mcp.sessions().remove(&session);
+    Ok(StatusCode::NO_CONTENT.into_response())
+}

@@ -1,0 +1,164 @@
+//! Requests that wait for their client, which has no session: it is answered what is asked, with a ticket, and comes again
+//! with the ticket and its answers. The very request goes on then.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use dashmap::DashMap;
+use footbridge_mcp::{Fields, Raw, RpcError, codes};
+use footbridge_shared::id::Subject;
+use parking_lot::Mutex;
+use tokio::sync::{mpsc, oneshot};
+use tokio::time::Instant;
+
+use super::client::{Ask, Client, MAX_ASKS};
+use super::peer::View;
+use super::work::Work;
+use crate::clock::random_id;
+use crate::domain::scope::Scope;
+
+/// Tickets of one hub.
+const MAX_TICKETS: usize = 2_000;
+/// Of these, those of one subject.
+const MAX_TICKETS_OF_A_SUBJECT: usize = 64;
+/// How long a ticket is good. The request that waits has its own limits, which may be shorter.
+const TICKET_LIFE: Duration = Duration::from_secs(15 * 60);
+/// What our tickets begin with: other states are those of servers, and go to them.
+const PREFIX: &str = "footbridge-ticket:";
+
+/// What a request is about: a ticket is good for the same only.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct About {
+    pub(super) scope: Arc<Scope>,
+    pub(super) subject: Subject,
+    pub(super) view: View,
+    pub(super) method: String,
+    /// The tool, prompt or resource.
+    pub(super) name: Option<String>,
+}
+
+/// A request that its client can be asked because of.
+pub(super) struct Asked {
+    pub(super) work: Work<Result<Raw, RpcError>>,
+    pub(super) client: Arc<Client>,
+    pub(super) asks: mpsc::Receiver<Ask>,
+    /// Questions that are open, by the name that the client was given for them.
+    pub(super) open: Vec<(String, Ask)>,
+    /// Questions so far.
+    pub(super) count: usize,
+}
+
+struct Ticket {
+    about: About,
+    /// Behind a lock because what runs may not be shared; it is never waited for.
+    asked: Mutex<Asked>,
+    until: Instant,
+}
+
+/// The tickets.
+#[derive(Default)]
+pub(super) struct Tickets(DashMap<String, Ticket>);
+
+impl Tickets {
+    /// Whether a state is a ticket of ours.
+    pub(super) fn is_ticket(state: &str) -> bool {
+        state.starts_with(PREFIX)
+    }
+
+    /// Takes the request behind a ticket. Who it is not for is told what everybody is told of one that is not there.
+    pub(super) fn take(&self, state: &str, about: &About) -> Option<Asked> {
+        let taken = self.0.remove_if(state, |_, ticket| ticket.about == *about && Instant::now() < ticket.until);
+        taken.map(|(_, ticket)| ticket.asked.into_inner())
+    }
+
+    fn put(&self, about: About, asked: Asked) -> Result<String, RpcError> {
+        let own = || self.0.iter().filter(|ticket| ticket.about.subject == about.subject).count();
+        if self.0.len() >= MAX_TICKETS
+            || (self.0.len() >= MAX_TICKETS_OF_A_SUBJECT && own() >= MAX_TICKETS_OF_A_SUBJECT)
+        {
+            return Err(RpcError::new(codes::INTERNAL_ERROR, "too many requests wait for their clients"));
+        }
+        let state = format!("{PREFIX}{}", random_id());
+        self.0.insert(state.clone(), Ticket { about, asked: Mutex::new(asked), until: Instant::now() + TICKET_LIFE });
+        Ok(state)
+    }
+
+    /// Lets go of those that are no good any more: their requests are cancelled.
+    pub(super) fn sweep(&self) {
+        let now = Instant::now();
+        self.0.retain(|_, ticket| now < ticket.until);
+    }
+
+    /// Lets go of all.
+    pub(super) fn clear(&self) {
+        self.0.clear();
+    }
+}
+
+/// Runs a request until it has a result or a question. With a question the answer is one that names it, and the request
+/// waits.
+pub(super) async fn result_or_question(
+    tickets: &Tickets,
+    about: About,
+    mut asked: Asked,
+) -> Option<Result<Raw, RpcError>> {
+    while asked.open.is_empty() {
+        tokio::select! {
+            biased;
+            outcome = asked.work.outcome() => return outcome,
+            Some(ask) = asked.asks.recv() => asked.admit(ask),
+        }
+        // What is asked at the same time is told at the same time.
+        while let Ok(ask) = asked.asks.try_recv() {
+            asked.admit(ask);
+        }
+    }
+    // While nobody waits for it here it runs elsewhere: its limits go on.
+    asked.work.detach();
+    let mut requests = Fields::new();
+    for (key, ask) in &asked.open {
+        let mut request = Fields::new();
+        request.set_value("method", &ask.method);
+        request.set("params", ask.params.clone());
+        requests.set(key, request.to_raw());
+    }
+    Some(tickets.put(about, asked).map(|state| {
+        let mut result = Fields::new();
+        result.set_value("resultType", "input_required");
+        result.set("inputRequests", requests.to_raw());
+        result.set_value("requestState", &state);
+        result.to_raw()
+    }))
+}
+
+impl Asked {
+    /// A request that begins.
+    pub(super) fn begin(work: Work<Result<Raw, RpcError>>, client: Arc<Client>, asks: mpsc::Receiver<Ask>) -> Self {
+        Self { work, client, asks, open: Vec::new(), count: 0 }
+    }
+
+    fn admit(&mut self, ask: Ask) {
+        // Whoever asked may not want to know any more.
+        if ask.reply.is_closed() || self.open.len() >= MAX_ASKS {
+            return;
+        }
+        self.count += 1;
+        self.open.push((format!("input_{}", self.count), ask));
+    }
+
+    /// Hands on what the client answered. What it did not answer stays open.
+    pub(super) fn answer(&mut self, responses: &Fields) {
+        for (key, ask) in std::mem::take(&mut self.open) {
+            match responses.get(&key) {
+                Some(response) => reply(ask.reply, response.clone()),
+                None if ask.reply.is_closed() => {}
+                None => self.open.push((key, ask)),
+            }
+        }
+    }
+}
+
+fn reply(to: oneshot::Sender<Result<Raw, RpcError>>, response: Raw) {
+    // Whoever asked may be gone: a limit was reached.
+    let _ = to.send(Ok(response));
+}

@@ -1,0 +1,201 @@
+//! `tools/list` and `tools/call`.
+
+use std::sync::Arc;
+
+use axum::http::HeaderMap;
+use footbridge_mcp::{Fields, Raw, RpcError, codes};
+
+use super::client::{Asking, Client};
+use super::peer::{Peer, View, rpc_error};
+use super::{headers, page, result};
+use crate::dispatch::calls::CallResult;
+use crate::dispatch::catalog::{Catalog, Resolution};
+use crate::dispatch::events::Heard;
+use crate::dispatch::{CallRequest, RunningCall};
+use crate::domain::arguments::Arguments;
+use crate::domain::call::EventSink as _;
+use crate::domain::key::IdempotencyKey;
+use crate::domain::tool::{Tool, ToolSpec};
+
+/// The `_meta` entry that makes a call one that happens at most once.
+const KEY: &str = "footbridge/idempotencyKey";
+
+/// The tools that the client sees, under the names that it sees, in a stable order.
+pub(super) async fn seen(peer: &Peer) -> Result<Vec<(String, Arc<Tool>)>, RpcError> {
+    let catalog = catalog(peer).await?;
+    match &peer.view {
+        View::All => {
+            let tools = catalog.tools().into_iter().filter(|tool| tool.spec.admits(&peer.caller));
+            Ok(tools.map(|tool| (tool.spec.name.to_string(), tool)).collect())
+        }
+        View::Pack(name) => {
+            let tools = peer.server(name).await?.tools();
+            let offered = tools.names.iter().filter_map(|(original, public)| match catalog.resolve(public.as_str()) {
+                Resolution::Tool(tool) if tool.spec.admits(&peer.caller) => Some((original.clone(), tool.clone())),
+                _ => None,
+            });
+            Ok(offered.collect())
+        }
+    }
+}
+
+async fn catalog(peer: &Peer) -> Result<Catalog, RpcError> {
+    peer.state.dispatcher.catalog(&peer.scope, &peer.caller.subject).await.map_err(|failure| rpc_error(&failure))
+}
+
+/// `tools/list`
+pub(super) async fn list(peer: &Peer, params: &Fields) -> Result<Raw, RpcError> {
+    let after = page::after(params)?;
+    let seen = seen(peer).await?;
+    if let Some(session) = &peer.session
+        && after.is_none()
+    {
+        let print = super::listen::print_of_tools(&seen);
+        session.shown(|shown| shown.tools = Some(print));
+    }
+    let named = seen.into_iter().map(|(name, tool)| (name.clone(), (name, tool))).collect();
+    let (tools, next) = page::of(named, after.as_deref())?;
+    let objects: Vec<Raw> = tools.iter().map(|(name, tool)| object(peer, name, &tool.spec)).collect();
+    Ok(page::result("tools", &objects, next.as_deref().map(page::cursor)))
+}
+
+/// A tool as MCP shows it.
+fn object(peer: &Peer, name: &str, spec: &ToolSpec) -> Raw {
+    let mut tool = Fields::new();
+    tool.set_value("name", name);
+    if let Some(title) = &spec.title {
+        tool.set_value("title", title);
+    }
+    if !spec.description.is_empty() {
+        tool.set_value("description", &spec.description);
+    }
+    tool.set("inputSchema", input_schema(&spec.input_schema));
+    if let Some(schema) = &spec.output_schema
+        // Before 2026-07-28 a structured result is an object, and clients refuse the whole list over a schema of another.
+        && (peer.is_stateless() || says_object(schema))
+    {
+        tool.set("outputSchema", schema.clone());
+    }
+    if let Some(annotations) = &spec.annotations {
+        tool.set("annotations", annotations.clone());
+    }
+    let extra = spec.extra.as_ref().and_then(|extra| Fields::of(extra)).unwrap_or_default();
+    for (field, value) in extra.iter() {
+        tool.set(field, value.clone());
+    }
+    tool.to_raw()
+}
+
+fn says_object(schema: &Raw) -> bool {
+    Fields::of(schema).and_then(|schema| schema.read::<String>("type")).as_deref() == Some("object")
+}
+
+/// A schema of arguments: as it is, and of objects, as clients insist.
+fn input_schema(schema: &Raw) -> Raw {
+    let Some(mut fields) = Fields::of(schema) else {
+        let mut any = Fields::new();
+        any.set_value("type", "object");
+        return any.to_raw();
+    };
+    if fields.get("type").is_some() {
+        return schema.clone();
+    }
+    fields.set_value("type", "object");
+    fields.to_raw()
+}
+
+/// The public name of a tool that the client calls by this one.
+async fn public_name(peer: &Peer, name: &str) -> Result<String, RpcError> {
+    match &peer.view {
+        View::All => Ok(name.to_owned()),
+        View::Pack(pack) => {
+            let tools = peer.server(pack).await?.tools();
+            let found = tools.names.iter().find(|(original, _)| original == name);
+            found.map(|(_, public)| public.to_string()).ok_or_else(|| unknown(name))
+        }
+    }
+}
+
+fn unknown(name: &str) -> RpcError {
+    let name = footbridge_shared::text::clean_and_cut(name, 80);
+    RpcError::new(codes::INVALID_PARAMS, format!("Unknown tool: {name}"))
+}
+
+/// Checks the headers of a call that say what its arguments say.
+pub(super) async fn check_headers(peer: &Peer, http: &HeaderMap, params: &Fields) -> Result<(), RpcError> {
+    let Some(name) = params.read::<String>("name") else { return Ok(()) };
+    let Ok(public) = public_name(peer, &name).await else { return Ok(()) };
+    let catalog = catalog(peer).await?;
+    match catalog.resolve(&public) {
+        Resolution::Tool(tool) if tool.spec.admits(&peer.caller) => {
+            headers::check_arguments(http, &tool.spec.input_schema, params.get("arguments"))
+        }
+        _ => Ok(()),
+    }
+}
+
+/// `tools/call`
+pub(super) async fn call(
+    peer: &Arc<Peer>,
+    client: Arc<Client>,
+    mut params: Fields,
+    meta: &Fields,
+) -> Result<Raw, RpcError> {
+    let wrong = |message: &str| RpcError::new(codes::INVALID_PARAMS, message);
+    let name: String = params.read("name").ok_or_else(|| wrong("`name` is missing"))?;
+    params.take("name");
+    let arguments = match params.take("arguments") {
+        None => Arguments::empty(),
+        Some(raw) if result::is_object(&raw) || raw.get() == "null" => Arguments::new(raw),
+        Some(_) => return Err(wrong("`arguments` must be an object")),
+    };
+    let key = match meta.get(KEY) {
+        None => None,
+        Some(key) => {
+            let key: String = serde_json::from_str(key.get()).map_err(|_| wrong("the idempotency key is no text"))?;
+            Some(IdempotencyKey::parse(&key).map_err(|error| wrong(&error.to_string()))?)
+        }
+    };
+    let public = public_name(peer, &name).await?;
+    client.asked_by(Asking::Tool(public.clone()));
+    let listens = client.listens();
+    let started = peer
+        .state
+        .dispatcher
+        .start(CallRequest {
+            scope: peer.scope.clone(),
+            caller: peer.caller.clone(),
+            name: public,
+            arguments,
+            timeout: None,
+            max_timeout: None,
+            key,
+            client: Some(client.clone()),
+            extra: params.into_raw_unless_empty().map(Arc::from),
+        })
+        .await;
+    match started {
+        Ok(running) => {
+            let ended = if listens { told(running, &client).await } else { running.wait().await.0 };
+            result::of_call(peer, &name, &ended)
+        }
+        Err(failure) => result::of_failure(peer, &name, &failure),
+    }
+}
+
+/// Runs a call, and tells its client what it says meanwhile.
+async fn told(running: RunningCall, client: &Client) -> CallResult {
+    let mut follower = running.entry().follow(0);
+    let telling = async {
+        loop {
+            match follower.next().await {
+                Heard::Event { event, .. } => client.event(event),
+                Heard::Skipped { .. } => {}
+                Heard::Ended { result, .. } => return result,
+            }
+        }
+    };
+    // What was said before the end is told before it.
+    let (_, result) = tokio::join!(running.wait(), telling);
+    result
+}

@@ -1,0 +1,240 @@
+//! What comes from a server, and where it goes: answers to their requests, progress to who wants it, questions and news to
+//! [`Events`].
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use footbridge_shared::message::Raw;
+use futures::future::BoxFuture;
+use parking_lot::Mutex;
+use serde::Deserialize;
+use serde_json::value::RawValue;
+use tokio::sync::{Semaphore, oneshot};
+use tokio_util::sync::CancellationToken;
+
+use super::{Events, OnProgress, Progress, Spawn, Tag};
+use crate::codes::INTERNAL_ERROR;
+use crate::error::{RequestError, RpcError};
+use crate::message::{Message, RequestId};
+
+/// How many questions of one server are asked at the same time. More are refused.
+const MAX_QUESTIONS: usize = 64;
+
+/// Where answers to a server's questions go.
+pub(crate) trait Replies: Send + Sync {
+    /// Sends one.
+    fn reply(self: Arc<Self>, message: Message) -> BoxFuture<'static, ()>;
+}
+
+/// Where a message came from.
+pub(crate) struct Origin {
+    /// The request on whose stream it came.
+    pub(crate) tag: Option<Tag>,
+    /// Fired, what is asked there is withdrawn.
+    pub(crate) until: CancellationToken,
+}
+
+/// What a request waits for.
+pub(crate) struct Call {
+    /// Its answer; `None` where that comes another way.
+    pub(crate) answer: Option<oneshot::Sender<Result<Raw, RequestError>>>,
+    /// Who hears of progress.
+    pub(crate) progress: Option<OnProgress>,
+    /// Whether any of it was written to the server.
+    pub(crate) started: bool,
+}
+
+#[derive(Default)]
+struct Calls {
+    open: HashMap<u64, Call>,
+    /// Why there are no more.
+    ended: Option<String>,
+}
+
+/// Takes in what comes on one connection.
+pub(crate) struct Router {
+    events: Arc<dyn Events>,
+    spawn: Arc<dyn Spawn>,
+    calls: Mutex<Calls>,
+    /// The server's questions that are being answered; cancelled, they are withdrawn.
+    questions: Mutex<HashMap<RequestId, CancellationToken>>,
+    room: Arc<Semaphore>,
+    closed: CancellationToken,
+}
+
+impl Router {
+    pub(crate) fn new(events: Arc<dyn Events>, spawn: Arc<dyn Spawn>, closed: CancellationToken) -> Arc<Self> {
+        Arc::new(Self {
+            events,
+            spawn,
+            calls: Mutex::default(),
+            questions: Mutex::default(),
+            room: Arc::new(Semaphore::new(MAX_QUESTIONS)),
+            closed,
+        })
+    }
+
+    /// Fires when the connection has ended.
+    pub(crate) const fn closed(&self) -> &CancellationToken {
+        &self.closed
+    }
+
+    /// Runs a task of the connection.
+    pub(crate) fn spawn(&self, task: impl Future<Output = ()> + Send + 'static) {
+        self.spawn.spawn(Box::pin(task));
+    }
+
+    /// Expects an answer, or progress.
+    pub(crate) fn expect(&self, id: u64, call: Call) -> Result<(), RequestError> {
+        let mut calls = self.calls.lock();
+        if let Some(why) = &calls.ended {
+            return Err(RequestError::NotSent(why.clone()));
+        }
+        calls.open.insert(id, call);
+        Ok(())
+    }
+
+    /// Says that a request is being written. `false`: nobody waits for it any more, so it need not be.
+    pub(crate) fn start(&self, id: u64) -> bool {
+        self.calls.lock().open.get_mut(&id).map(|call| call.started = true).is_some()
+    }
+
+    /// Expects nothing any more. `None`: the answer was there.
+    pub(crate) fn forget(&self, id: u64) -> Option<Call> {
+        self.calls.lock().open.remove(&id)
+    }
+
+    /// Ends the connection: whoever waits hears why.
+    pub(crate) fn end(&self, why: &str) {
+        let open = {
+            let mut calls = self.calls.lock();
+            calls.ended.get_or_insert_with(|| why.to_owned());
+            std::mem::take(&mut calls.open)
+        };
+        for call in open.into_values() {
+            let Some(answer) = call.answer else { continue };
+            let error = if call.started { RequestError::Lost } else { RequestError::NotSent };
+            let _ = answer.send(Err(error(why.to_owned())));
+        }
+        self.closed.cancel();
+        self.questions.lock().clear();
+    }
+
+    /// Takes in one message. `replies` takes the answer if it asks.
+    pub(crate) fn take(
+        self: &Arc<Self>,
+        message: Message,
+        origin: &Origin,
+        replies: impl FnOnce() -> Arc<dyn Replies>,
+    ) {
+        match message {
+            Message::Response { id, outcome } => self.take_answer(id.as_ref(), outcome),
+            Message::Notification { method, params } => self.take_notification(origin.tag, &method, params),
+            Message::Request { id, method, params } => self.take_question(origin, id, method, params, replies()),
+        }
+    }
+
+    fn take_answer(&self, id: Option<&RequestId>, outcome: Result<Raw, RpcError>) {
+        let call = {
+            let mut calls = self.calls.lock();
+            let id = match id {
+                Some(id) => id.as_number(),
+                // The server could not read a request. If there is one alone, it is that.
+                None if calls.open.len() == 1 => calls.open.keys().next().copied(),
+                None => None,
+            };
+            id.and_then(|id| calls.open.remove(&id))
+        };
+        match call.and_then(|call| call.answer) {
+            Some(answer) => drop(answer.send(outcome.map_err(RequestError::Rpc))),
+            None => tracing::debug!("an MCP server answered what nobody waits for"),
+        }
+    }
+
+    fn take_notification(&self, tag: Option<Tag>, method: &str, params: Option<Raw>) {
+        match method {
+            "notifications/progress" => self.take_progress(params.as_deref()),
+            "notifications/cancelled" => self.take_cancel(params.as_deref()),
+            _ => self.events.notification(tag, method, params),
+        }
+    }
+
+    fn take_progress(&self, params: Option<&RawValue>) {
+        #[derive(Deserialize)]
+        #[serde(rename_all = "camelCase")]
+        struct Params {
+            progress_token: RequestId,
+            progress: f64,
+            total: Option<f64>,
+            message: Option<String>,
+        }
+        let Some(params) = params.and_then(|params| serde_json::from_str::<Params>(params.get()).ok()) else { return };
+        let hears = {
+            let calls = self.calls.lock();
+            let call = params.progress_token.as_number().and_then(|id| calls.open.get(&id));
+            call.and_then(|call| call.progress.clone())
+        };
+        if let Some(hears) = hears {
+            hears(Progress { progress: params.progress, total: params.total, message: params.message });
+        }
+    }
+
+    fn take_cancel(&self, params: Option<&RawValue>) {
+        let Some(id) = params.and_then(|params| crate::fields::read_field::<RequestId>(params, "requestId")) else {
+            return;
+        };
+        let question = self.questions.lock().remove(&id);
+        match (question, id.as_number()) {
+            (Some(question), _) => question.cancel(),
+            // A server without session ends a subscription so, which is a request of ours.
+            (None, Some(number)) => {
+                let call = self.forget(number).and_then(|call| call.answer);
+                call.map(|answer| answer.send(Err(RequestError::Lost("the server cancelled it".to_owned()))));
+            }
+            (None, None) => {}
+        }
+    }
+
+    fn take_question(
+        self: &Arc<Self>,
+        origin: &Origin,
+        id: RequestId,
+        method: String,
+        params: Option<Raw>,
+        replies: Arc<dyn Replies>,
+    ) {
+        if method == "ping" {
+            let pong = Message::Response { id: Some(id), outcome: Ok(empty_object()) };
+            return self.spawn(async move { replies.reply(pong).await });
+        }
+        let Ok(place) = Arc::clone(&self.room).try_acquire_owned() else {
+            let busy = RpcError::new(INTERNAL_ERROR, "too many questions at the same time");
+            return self
+                .spawn(async move { replies.reply(Message::Response { id: Some(id), outcome: Err(busy) }).await });
+        };
+        let withdrawn = origin.until.child_token();
+        let tag = origin.tag;
+        self.questions.lock().insert(id.clone(), withdrawn.clone());
+        let router = Arc::clone(self);
+        self.spawn(async move {
+            let outcome = tokio::select! {
+                biased;
+                () = withdrawn.cancelled() => None,
+                outcome = router.events.request(tag, &method, params) => Some(outcome),
+            };
+            router.questions.lock().remove(&id);
+            if let Some(outcome) = outcome {
+                tokio::select! {
+                    () = router.closed.cancelled() => {}
+                    () = replies.reply(Message::Response { id: Some(id), outcome }) => {}
+                }
+            }
+            drop(place);
+        });
+    }
+}
+
+/// `{}`
+pub(crate) fn empty_object() -> Raw {
+    crate::Fields::new().to_raw()
+}

@@ -1,0 +1,272 @@
+//! One endpoint of a server: POST, GET and DELETE there, and what their answers mean.
+
+use std::error::Error as _;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use footbridge_shared::limits::MAX_MESSAGE_BYTES;
+use footbridge_shared::text::clean_and_cut;
+use http::header::{ACCEPT, CONTENT_TYPE};
+use http::{HeaderMap, HeaderValue, StatusCode};
+use parking_lot::RwLock;
+use reqwest::{Method, Response};
+use serde_json::value::RawValue;
+
+use super::events::EventStream;
+use crate::client::HttpTarget;
+use crate::codes::HEADER_MISMATCH;
+use crate::headers::{self, ParamHeaders};
+use crate::message::Message;
+use crate::version::{Lifecycle, Version};
+
+/// Characters of a cause that are told.
+const MAX_REASON_CHARS: usize = 300;
+
+/// How a message is spoken over HTTP: its headers.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Speech {
+    version: Option<Version>,
+    names: HeaderMap,
+}
+
+impl Speech {
+    /// In this version; `None` before one is agreed on.
+    pub(crate) fn of(version: Option<Version>) -> Self {
+        Self { version, names: HeaderMap::new() }
+    }
+
+    /// With the headers that repeat what a request is, where the version has those.
+    pub(crate) fn with_names(
+        mut self,
+        method: &str,
+        params: Option<&RawValue>,
+        param_headers: Option<&ParamHeaders>,
+    ) -> Self {
+        if self.version.is_some_and(|version| version.lifecycle() == Lifecycle::Stateless) {
+            headers::put_standard(&mut self.names, method, params, param_headers);
+        }
+        self
+    }
+
+    /// The same, for what is no such request.
+    pub(crate) fn without_names(&self) -> Self {
+        Self::of(self.version)
+    }
+
+    fn put(&self, headers: &mut HeaderMap) {
+        for (name, value) in &self.names {
+            headers.insert(name, value.clone());
+        }
+        if let Some(version) = self.version {
+            headers.insert(&headers::PROTOCOL_VERSION, HeaderValue::from_static(version.as_str()));
+        }
+    }
+}
+
+/// What a POST was answered with.
+pub(crate) enum Posted {
+    /// It was taken.
+    Nothing,
+    /// Messages; an error of JSON-RPC too, whatever its status.
+    Messages(Vec<Message>),
+    /// A stream of them.
+    Stream(Box<EventStream>),
+}
+
+/// Why there is no such answer.
+#[derive(Debug)]
+pub(crate) enum PostError {
+    /// It certainly did not reach the server.
+    NotSent(String),
+    /// It may have.
+    Lost(String),
+    /// 401 or 403.
+    Unauthorized(u16),
+    /// The server does not know the session. It did nothing.
+    Forgotten,
+    /// A status, and no message.
+    Status(u16),
+    /// No message, and no status that says why.
+    BadAnswer(String),
+}
+
+/// A server's endpoint, and the session there.
+pub(crate) struct Endpoint {
+    target: HttpTarget,
+    session: RwLock<Option<HeaderValue>>,
+    /// The server said that it does not know the session.
+    forgotten: AtomicBool,
+}
+
+impl Endpoint {
+    pub(crate) fn new(target: HttpTarget) -> Self {
+        Self { target, session: RwLock::default(), forgotten: AtomicBool::new(false) }
+    }
+
+    /// The session, if the server opened one.
+    pub(crate) fn session(&self) -> Option<HeaderValue> {
+        self.session.read().clone()
+    }
+
+    /// Whether the server does not know the session any more.
+    pub(crate) fn is_forgotten(&self) -> bool {
+        self.forgotten.load(Ordering::Acquire)
+    }
+
+    /// The server does not know the session any more.
+    pub(crate) fn set_forgotten(&self) {
+        self.forgotten.store(true, Ordering::Release);
+    }
+
+    /// Sends a message.
+    pub(crate) async fn post(&self, text: String, speech: &Speech) -> Result<Posted, PostError> {
+        let mut headers = self.headers(speech, headers::JSON_OR_EVENT_STREAM);
+        headers.insert(CONTENT_TYPE, HeaderValue::from_static(headers::JSON));
+        let session = self.session();
+        put_session(&mut headers, session.as_ref());
+        let request = self.target.client.post(self.target.url.clone()).headers(headers).body(text);
+        let response = request.send().await.map_err(|error| send_error(&error))?;
+        if speech.version.is_none()
+            && let Some(opened) = response.headers().get(&headers::SESSION_ID)
+        {
+            // Only `initialize` is sent before a version is agreed on, and it alone opens a session.
+            *self.session.write() = Some(opened.clone());
+        }
+        posted(response, session.is_some()).await
+    }
+
+    /// Opens a stream: a server's own, or one that goes on after an event.
+    pub(crate) async fn get(&self, speech: &Speech, after: Option<&str>) -> Result<EventStream, PostError> {
+        let mut headers = self.headers(speech, headers::EVENT_STREAM);
+        let session = self.session();
+        put_session(&mut headers, session.as_ref());
+        if let Some(after) = after.and_then(|after| HeaderValue::from_bytes(after.as_bytes()).ok()) {
+            headers.insert(&headers::LAST_EVENT_ID, after);
+        }
+        let request = self.target.client.get(self.target.url.clone()).headers(headers);
+        let response = request.send().await.map_err(|error| send_error(&error))?;
+        match response.status() {
+            status if status.is_success() && is_media(&response, headers::EVENT_STREAM) => {
+                Ok(EventStream::new(response))
+            }
+            StatusCode::NOT_FOUND if session.is_some() => Err(PostError::Forgotten),
+            status => Err(refusal(status)),
+        }
+    }
+
+    /// Ends the session at the server, if there is one.
+    pub(crate) async fn delete(&self, speech: &Speech) {
+        let Some(session) = self.session.write().take() else { return };
+        let mut headers = self.headers(speech, headers::JSON_OR_EVENT_STREAM);
+        put_session(&mut headers, Some(&session));
+        let request = self.target.client.request(Method::DELETE, self.target.url.clone()).headers(headers);
+        if let Err(error) = request.send().await {
+            tracing::debug!(why = %reason(&error), "a session was not ended at its MCP server");
+        }
+    }
+
+    fn headers(&self, speech: &Speech, accept: &'static str) -> HeaderMap {
+        let mut headers = self.target.headers.clone();
+        headers.insert(ACCEPT, HeaderValue::from_static(accept));
+        speech.put(&mut headers);
+        headers
+    }
+}
+
+fn put_session(headers: &mut HeaderMap, session: Option<&HeaderValue>) {
+    headers.remove(&headers::SESSION_ID);
+    if let Some(session) = session {
+        headers.insert(&headers::SESSION_ID, session.clone());
+    }
+}
+
+async fn posted(mut response: Response, in_session: bool) -> Result<Posted, PostError> {
+    let status = response.status();
+    if matches!(status, StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN) {
+        return Err(PostError::Unauthorized(status.as_u16()));
+    }
+    if status == StatusCode::NOT_FOUND && in_session {
+        return Err(PostError::Forgotten);
+    }
+    if matches!(status, StatusCode::ACCEPTED | StatusCode::NO_CONTENT) {
+        return Ok(Posted::Nothing);
+    }
+    if status.is_success() && is_media(&response, headers::EVENT_STREAM) {
+        return Ok(Posted::Stream(Box::new(EventStream::new(response))));
+    }
+    if !is_media(&response, headers::JSON) {
+        return match status.is_success() {
+            true if response.content_length() == Some(0) => Ok(Posted::Nothing),
+            true => Err(PostError::BadAnswer("it is neither JSON nor a stream of events".to_owned())),
+            false => Err(refusal(status)),
+        };
+    }
+    let body = read_body(&mut response).await?;
+    if status.is_success() && body.is_empty() {
+        return Ok(Posted::Nothing);
+    }
+    let messages = std::str::from_utf8(&body).ok().and_then(|text| Message::parse_all(text).ok());
+    match messages {
+        Some(messages) if status.is_success() => Ok(Posted::Messages(messages)),
+        Some(messages) if matches!(messages[..], [Message::Response { outcome: Err(_), .. }]) => {
+            if in_session && status == StatusCode::BAD_REQUEST && speaks_of_session(&messages[0]) {
+                return Err(PostError::Forgotten);
+            }
+            Ok(Posted::Messages(messages))
+        }
+        _ if status.is_success() => Err(PostError::BadAnswer("it is no message of JSON-RPC".to_owned())),
+        _ => Err(refusal(status)),
+    }
+}
+
+/// Whether a request with a session was refused because of that: many servers say 400 for a session they do not know, in
+/// an error that belongs to no request.
+fn speaks_of_session(message: &Message) -> bool {
+    matches!(message, Message::Response { id: None, outcome: Err(error) }
+        if error.code != HEADER_MISMATCH && error.message.to_ascii_lowercase().contains("session"))
+}
+
+fn refusal(status: StatusCode) -> PostError {
+    match status {
+        StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN => PostError::Unauthorized(status.as_u16()),
+        status => PostError::Status(status.as_u16()),
+    }
+}
+
+async fn read_body(response: &mut Response) -> Result<Vec<u8>, PostError> {
+    let too_large = || PostError::BadAnswer(format!("it has more than {MAX_MESSAGE_BYTES} bytes"));
+    let announced = response.content_length().unwrap_or_default();
+    let announced =
+        usize::try_from(announced).ok().filter(|bytes| *bytes <= MAX_MESSAGE_BYTES).ok_or_else(too_large)?;
+    let mut body = Vec::with_capacity(announced);
+    while let Some(piece) = response.chunk().await.map_err(|error| PostError::Lost(reason(&error)))? {
+        if body.len() + piece.len() > MAX_MESSAGE_BYTES {
+            return Err(too_large());
+        }
+        body.extend_from_slice(&piece);
+    }
+    Ok(body)
+}
+
+fn is_media(response: &Response, media: &str) -> bool {
+    let kind = response.headers().get(CONTENT_TYPE).and_then(|kind| kind.to_str().ok()).unwrap_or_default();
+    kind.split(';').next().unwrap_or_default().trim().eq_ignore_ascii_case(media)
+}
+
+fn send_error(error: &reqwest::Error) -> PostError {
+    let sent = !(error.is_connect() || error.is_builder());
+    if sent { PostError::Lost(reason(error)) } else { PostError::NotSent(reason(error)) }
+}
+
+/// What went wrong at the bottom of it. The address is left out: it may hold a credential.
+pub(crate) fn reason(error: &reqwest::Error) -> String {
+    let mut cause = error.source();
+    while let Some(deeper) = cause.and_then(std::error::Error::source) {
+        cause = Some(deeper);
+    }
+    let text = match cause {
+        Some(cause) => cause.to_string(),
+        None if error.is_timeout() => "it took too long".to_owned(),
+        None => "the HTTP request failed".to_owned(),
+    };
+    clean_and_cut(&text, MAX_REASON_CHARS)
+}

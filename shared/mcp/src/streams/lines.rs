@@ -1,0 +1,145 @@
+//! Lines of bounded length from a stream of bytes.
+
+use tokio::io::{AsyncRead, AsyncReadExt as _};
+
+/// How much is read at once at least, in bytes.
+const READ_BYTES: usize = 16 * 1024;
+/// A buffer that has grown beyond this is given back when it is empty, in bytes.
+const KEPT_BYTES: usize = 256 * 1024;
+
+/// One line.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) enum Line<'a> {
+    /// It, without its end. Never empty.
+    Text(&'a [u8]),
+    /// It had more than the bytes allowed, spaces counted, and is passed over.
+    TooLong,
+}
+
+/// Reads lines. What follows the last line end is a line too.
+pub(super) struct Lines<R> {
+    reader: R,
+    max_bytes: usize,
+    buffer: Vec<u8>,
+    /// The line that was handed out last: it is dropped when the next one is wanted.
+    taken: usize,
+    /// So much of the buffer has no line end.
+    searched: usize,
+    /// What comes belongs to a line that is too long.
+    skipping: bool,
+    ended: bool,
+}
+
+impl<R: AsyncRead + Unpin> Lines<R> {
+    pub(super) fn new(reader: R, max_bytes: usize) -> Self {
+        Self { reader, max_bytes, buffer: Vec::new(), taken: 0, searched: 0, skipping: false, ended: false }
+    }
+
+    /// The next line that is not empty. `None`: there are no more.
+    pub(super) async fn next(&mut self) -> Option<Line<'_>> {
+        loop {
+            let start = self.taken;
+            match memchr::memchr(b'\n', &self.buffer[start + self.searched..]) {
+                Some(end) => {
+                    let end = start + self.searched + end;
+                    self.taken = end + 1;
+                    self.searched = 0;
+                    let line = trimmed(start, end, &self.buffer);
+                    if std::mem::take(&mut self.skipping) || end - start > self.max_bytes {
+                        return Some(Line::TooLong);
+                    }
+                    if !line.is_empty() {
+                        return Some(Line::Text(&self.buffer[line]));
+                    }
+                }
+                None => {
+                    self.searched = self.buffer.len() - start;
+                    if self.searched > self.max_bytes {
+                        self.skipping = true;
+                    }
+                    if self.ended {
+                        return self.last();
+                    }
+                    self.make_room();
+                    // A reader that fails will not say more than one that ended.
+                    self.ended = !matches!(self.reader.read_buf(&mut self.buffer).await, Ok(read) if read > 0);
+                }
+            }
+        }
+    }
+
+    fn last(&mut self) -> Option<Line<'_>> {
+        let line = trimmed(self.taken, self.buffer.len(), &self.buffer);
+        self.taken = self.buffer.len();
+        self.searched = 0;
+        if std::mem::take(&mut self.skipping) {
+            return Some(Line::TooLong);
+        }
+        (!line.is_empty()).then(|| Line::Text(&self.buffer[line]))
+    }
+
+    /// Drops what was handed out, or what is passed over, and makes room for more.
+    fn make_room(&mut self) {
+        if self.skipping {
+            self.buffer.clear();
+            self.searched = 0;
+        } else {
+            self.buffer.drain(..self.taken);
+        }
+        self.taken = 0;
+        if self.buffer.is_empty() && self.buffer.capacity() > KEPT_BYTES {
+            self.buffer = Vec::new();
+        }
+        self.buffer.reserve(READ_BYTES);
+    }
+}
+
+/// A line without a carriage return and spaces around it.
+fn trimmed(start: usize, end: usize, buffer: &[u8]) -> std::ops::Range<usize> {
+    let line = &buffer[start..end];
+    let front = line.len() - line.trim_ascii_start().len();
+    start + front..start + front + line.trim_ascii().len()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+    use tokio_util::io::StreamReader;
+
+    /// The lines of pieces, each at most 8 bytes; a line that is too long is `None`.
+    async fn lines(pieces: Vec<Vec<u8>>) -> Vec<Option<Vec<u8>>> {
+        let pieces =
+            futures::stream::iter(pieces.into_iter().map(|piece| Ok::<_, std::io::Error>(bytes::Bytes::from(piece))));
+        let mut lines = Lines::new(StreamReader::new(pieces), 8);
+        let mut all = Vec::new();
+        while let Some(line) = lines.next().await {
+            all.push(match line {
+                Line::Text(text) => Some(text.to_vec()),
+                Line::TooLong => None,
+            });
+        }
+        all
+    }
+
+    #[tokio::test]
+    async fn a_line_beyond_the_limit_is_passed_over_to_its_end() {
+        let text = b"one\r\n\n  \n12345678\n123456789\ntwo\n0123456789012345678901234567890123456789\nthree";
+        let expected: Vec<Option<Vec<u8>>> = [Some("one"), Some("12345678"), None, Some("two"), None, Some("three")]
+            .map(|line| line.map(|line| line.as_bytes().to_vec()))
+            .into();
+        for size in [1, 3, 100] {
+            assert_eq!(lines(text.chunks(size).map(<[u8]>::to_vec).collect()).await, expected, "{size}");
+        }
+        assert_eq!(lines(vec![b"never ended, and long".to_vec()]).await, [None]);
+    }
+
+    proptest! {
+        #[test]
+        fn lines_do_not_depend_on_how_they_are_cut(bytes in prop::collection::vec(prop_oneof![Just(b'\n'), Just(b' '), any::<u8>()], 0..60), size in 1usize..9) {
+            let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
+            let cut = runtime.block_on(lines(bytes.chunks(size).map(<[u8]>::to_vec).collect()));
+            prop_assert_eq!(cut, runtime.block_on(lines(vec![bytes])));
+        }
+    }
+}
