@@ -50,12 +50,20 @@ struct Inner {
     spawn: Arc<dyn Spawn>,
     incoming: mpsc::Sender<Message>,
     session: Session,
-    /// The client's requests that run; cancelled, their streams are dropped.
-    running: Mutex<HashMap<RequestId, CancellationToken>>,
+    /// The client's requests that run.
+    running: Mutex<HashMap<RequestId, Running>>,
     room: Arc<Semaphore>,
     /// Of the tools that were listed: which arguments they want in headers.
     param_headers: Mutex<HashMap<String, Arc<ParamHeaders>>>,
     closed: CancellationToken,
+}
+
+/// A request that runs.
+struct Running {
+    /// Cancelled, its stream is dropped.
+    cancel: CancellationToken,
+    /// It belongs to no session: the end of its stream is all that its cancellation is.
+    is_stateless: bool,
 }
 
 impl HttpRelay {
@@ -85,10 +93,11 @@ impl HttpRelay {
                     return inner.refuse(id, "too many requests at the same time").await;
                 };
                 let cancel = inner.closed.child_token();
-                inner.running.lock().insert(id.clone(), cancel.clone());
+                let message = Message::Request { id: id.clone(), method, params };
+                let running = Running { cancel: cancel.clone(), is_stateless: inner.speech(&message).is_stateless() };
+                inner.running.lock().insert(id.clone(), running);
                 let inner = Arc::clone(inner);
                 self.inner.spawn.spawn(Box::pin(async move {
-                    let message = Message::Request { id: id.clone(), method, params };
                     tokio::select! {
                         biased;
                         () = cancel.cancelled() => {}
@@ -279,12 +288,10 @@ impl Inner {
     /// Drops the stream of a request without session, which is all that its cancellation is. `false`: it has one, and
     /// the server has to be told.
     fn ends_by_itself(&self, params: Option<&RawValue>) -> bool {
-        if self.session.is_open() {
-            return false;
-        }
-        let id = params.and_then(|params| read_field::<RequestId>(params, "requestId"));
-        let running = id.and_then(|id| self.running.lock().remove(&id));
-        running.map(|running| running.cancel()).is_some()
+        let Some(id) = params.and_then(|params| read_field::<RequestId>(params, "requestId")) else { return false };
+        let running = self.running.lock();
+        let running = running.get(&id).filter(|running| running.is_stateless);
+        running.inspect(|running| running.cancel.cancel()).is_some()
     }
 
     /// Opens the session anew with what the client said first, unless somebody else did since `seen`.

@@ -30,11 +30,6 @@ impl Session {
         state.speech = version.map(|version| Speech::named(&version)).unwrap_or_default();
     }
 
-    /// Whether the client opened one.
-    pub(super) fn is_open(&self) -> bool {
-        self.state.lock().hello.is_some()
-    }
-
     /// What opened it.
     pub(super) fn hello(&self) -> Option<Message> {
         self.state.lock().hello.clone()
