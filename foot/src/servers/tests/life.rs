@@ -152,7 +152,7 @@ async fn requests_go_to_the_server_and_calls_of_tools_do_not_go_this_way() {
     assert_eq!((&read["call"], &read["result"]["contents"][0]["uri"]), (&json!("r-1"), &json!("a:b")));
     assert_eq!(ask("s", "prompts/get", json!({})).await["result"]["answer"]["action"], "accept");
     assert_eq!(ask("s", "what/ever", json!({})).await["error"], json!({"code": -32601, "message": "no such method"}));
-    assert_eq!(ask("s", "tools/call", json!({"name": "die"})).await["error"]["code"], -32601);
+    assert_eq!(ask("s", "tools/call", json!({"name": "die"})).await["error"]["data"]["code"], "not_supported");
     assert_eq!(ask("none", "prompts/list", json!({})).await["error"]["data"]["code"], "not_found");
     place.servers.refuse(request("r-2", "s", "prompts/list", json!({})));
     assert_eq!(answered(&place).await["error"]["data"]["code"], "not_found");
