@@ -18,6 +18,7 @@ use super::opener::Opener;
 use super::pool::Pool;
 use super::router::{For, Router};
 use super::settings::ServerSettings;
+use super::tasks::Tasks;
 use super::tool::ServerTool;
 use crate::connection::backoff::Backoff;
 use crate::random;
@@ -355,6 +356,11 @@ impl Server {
         let connection = self.opener.open(self.name.as_str(), &settings.target, open).await;
         let connection = connection.map_err(|unreached| unreached.to_string())?;
         Ok(Attached::new(connection, router, self.board.clock.boot()))
+    }
+
+    /// Who owns its tasks.
+    pub(super) fn tasks(&self) -> &Tasks {
+        &self.opener.tasks
     }
 
     /// A connection turned out to be of no use.

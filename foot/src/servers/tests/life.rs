@@ -176,3 +176,28 @@ async fn a_request_ends_when_it_is_cancelled_and_when_its_time_is_up() {
     place.servers.request(request("r-2", "s", "prompts/get", json!({})), Duration::ZERO, true);
     assert_eq!(answered(&place).await["error"]["data"]["code"], "deadline_exceeded");
 }
+
+#[tokio::test]
+async fn a_subscription_of_a_client_with_a_session_is_a_long_request_to_a_server_without() {
+    let place = Place::with(&[fake("s", "stateless", "")]).await;
+    place.servers.line().connected(false);
+    let params = json!({"uri": "a:b"});
+    place.servers.request(request("r-1", "s", "resources/subscribe", params.clone()), PATIENCE, true);
+    let (mut response, mut note) = (None, None);
+    while response.is_none() || note.is_none() {
+        soon(place.servers.line().news()).await;
+        for message in place.servers.line().take() {
+            match message {
+                FootToHub::Response(told) => response = told.result,
+                FootToHub::Notify(told) => note = Some(told),
+                other => panic!("{other:?}"),
+            }
+        }
+    }
+    let note = note.unwrap();
+    assert_eq!((note.method.as_str(), response.unwrap().get()), ("notifications/resources/updated", "{}"));
+    let audience = note.audience.unwrap();
+    assert_eq!((audience.subject.as_str(), audience.session.as_deref()), ("ada", Some("m-1")));
+    place.servers.request(request("r-2", "s", "resources/unsubscribe", params), PATIENCE, true);
+    assert_eq!(answered(&place).await["result"], json!({}));
+}
