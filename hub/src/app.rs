@@ -158,6 +158,7 @@ impl Hub {
             scopes: Arc::new(KnownScopes(tenants.clone())),
             built_ins: NAMES.iter().map(|name| (*name).to_owned()).collect(),
             late: keyed.clone(),
+            surfaces: surface.clone(),
         })
         .await?;
         let built_in = BuiltInSource::new(&Services {
@@ -181,7 +182,7 @@ impl Hub {
             feet: Arc::new(feet.clone()),
             lifecycle: lifecycle.clone(),
         });
-        let mcp_servers: Vec<Arc<dyn McpServers>> = vec![Arc::new(configured.clone())];
+        let mcp_servers: Vec<Arc<dyn McpServers>> = vec![Arc::new(configured.clone()), Arc::new(feet.clone())];
         let hosts =
             HostRules::new(address, config.public_url.as_deref(), &config.allowed_hosts, &config.allowed_origins);
         let state = AppState {

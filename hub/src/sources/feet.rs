@@ -18,16 +18,20 @@ use parking_lot::RwLock;
 use tokio::time::Instant;
 
 use crate::clock::SharedClock;
+use crate::domain::changes::SurfaceChanges;
 use crate::domain::failure::Failure;
 use crate::domain::feet::{FootDirectory, FootSummary};
 use crate::domain::journal::LateResults;
+use crate::domain::mcp::{McpServer, McpServers};
 use crate::domain::principal::Principal;
 use crate::domain::scope::Scope;
 use crate::domain::tool::{Listing, Tool, ToolSource};
 use crate::lifecycle::Lifecycle;
 use crate::store::{Store, StoreError, StoreResult};
 
+mod about;
 mod binding;
+mod call_frame;
 mod calls;
 mod config;
 mod connection;
@@ -39,13 +43,18 @@ mod handler;
 mod handshake;
 mod inbound;
 mod intake;
+mod lists;
 mod names;
 mod offer;
 mod outbox;
 mod parts;
 mod pending;
+mod questions;
 mod recall;
+mod requests;
 mod roster;
+mod server;
+mod servers;
 #[cfg(test)]
 mod tests;
 mod totals;
@@ -88,6 +97,8 @@ pub struct FeetParts {
     pub built_ins: BTreeSet<String>,
     /// Takes results whose callers are gone.
     pub late: Arc<dyn LateResults>,
+    /// Told when what somebody sees of feet may be something else.
+    pub surfaces: SurfaceChanges,
 }
 
 /// Numbers of what is here now.
@@ -133,9 +144,9 @@ impl FeetRegistry {
     /// # Errors
     /// When the store does not answer.
     pub async fn open(parts: FeetParts) -> StoreResult<Self> {
-        let FeetParts { config, store, clock, lifecycle, scopes, built_ins, late } = parts;
-        let node =
-            Node { name: config.node.clone(), limits: config.limits(), started: Instant::now(), parts: Arc::default() };
+        let FeetParts { config, store, clock, lifecycle, scopes, built_ins, late, surfaces } = parts;
+        let (name, limits) = (config.node.clone(), config.limits());
+        let node = Node { name, limits, started: Instant::now(), surfaces, parts: Arc::default() };
         let stored = store.changes();
         let core = Arc::new(Core {
             node: Arc::new(node),
@@ -209,8 +220,16 @@ impl FeetRegistry {
 #[async_trait]
 impl ToolSource for FeetRegistry {
     async fn listing(&self, scope: &Scope, subject: &Subject) -> Result<Arc<Listing>, Failure> {
-        let listing = self.core.known(scope).and_then(|roster| roster.listing(subject));
-        Ok(listing.unwrap_or_else(|| self.core.nothing.clone()))
+        let view = self.core.known(scope).and_then(|roster| roster.view(subject));
+        Ok(view.map_or_else(|| self.core.nothing.clone(), |view| view.listing.clone()))
+    }
+}
+
+#[async_trait]
+impl McpServers for FeetRegistry {
+    async fn servers(&self, scope: &Scope, subject: &Subject) -> Result<Vec<Arc<dyn McpServer>>, Failure> {
+        let view = self.core.known(scope).and_then(|roster| roster.view(subject));
+        Ok(view.map(|view| view.servers.clone()).unwrap_or_default())
     }
 }
 

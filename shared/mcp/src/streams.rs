@@ -19,14 +19,13 @@ use crate::client::router::{Call, Origin, Replies, Router};
 use crate::client::voice::Voice;
 use crate::client::{Open, RequestOptions};
 use crate::error::RequestError;
+use crate::lines::{Line, Lines};
 use crate::message::{Message, write_call};
 
-mod lines;
 mod queue;
 #[cfg(test)]
 mod tests;
 
-use lines::{Line, Lines};
 use queue::{Queue, write_lines};
 
 /// Characters of a line that is no message that are handed on.

@@ -6,87 +6,29 @@
 
 use std::collections::VecDeque;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU8, Ordering};
 use std::task::Waker;
 
 use bytes::Bytes;
+use footbridge_mcp::{RpcError, codes};
 use footbridge_shared::id::CallId;
-use footbridge_shared::limits::{BULK_BYTES, CREDIT_GROUP_BYTES};
-use footbridge_shared::message::{Ack, Credit, HubToFoot, PartsFrom};
+use footbridge_shared::limits::{BULK_BYTES, CREDIT_GROUP_BYTES, MAX_MESSAGE_BYTES};
+use footbridge_shared::message::{Ack, Credit, HubToFoot, PartsFrom, UpcallResult};
 use footbridge_shared::part::PartsId;
-use footbridge_shared::parts::{Bulk, Bulky, Dues, Flow, Next};
+use footbridge_shared::parts::{Bulk, Dues, Next};
 use futures::task::AtomicWaker;
 use parking_lot::Mutex;
+use tokio::sync::OwnedSemaphorePermit;
 
+use super::call_frame::CallFrame;
 use super::foot::cancel;
 use super::frame::{Ending, Frame};
-use crate::clock::random_bytes;
+use super::questions::answer;
 
 /// Most bytes of answers that may wait for one connection. Calls are bounded where they are kept.
 const MAX_ANSWER_BYTES: usize = 16 * 1024 * 1024;
 
 /// Acknowledgements from this number on wait for nothing.
 const ACK_BATCH: usize = 32;
-
-/// A call on its way to a foot. The one who writes it and the one who takes it back race here, and one wins. A call that
-/// goes in parts counts as written when its last part is: before that, no foot can run it.
-#[derive(Debug)]
-pub(super) struct CallFrame {
-    /// Of one that is bulk.
-    flow: Option<Flow>,
-    text: Bytes,
-    state: AtomicU8,
-}
-
-const QUEUED: u8 = 0;
-const WRITTEN: u8 = 1;
-const WITHDRAWN: u8 = 2;
-
-impl CallFrame {
-    pub(super) fn new(call: &CallId, text: String) -> Self {
-        let flow = (text.len() >= BULK_BYTES).then(|| Flow::of(call, random_bytes));
-        Self { flow, text: text.into(), state: AtomicU8::new(QUEUED) }
-    }
-
-    /// The same call, to be written to another connection, word for word.
-    pub(super) fn anew(&self) -> Self {
-        Self { flow: self.flow, text: self.text.clone(), state: AtomicU8::new(QUEUED) }
-    }
-
-    /// The message's text.
-    pub(super) fn text(&self) -> &Bytes {
-        &self.text
-    }
-
-    /// Whether it may have reached the foot.
-    pub(super) fn was_written(&self) -> bool {
-        self.state.load(Ordering::Acquire) == WRITTEN
-    }
-
-    /// Takes it back. `false`: it was written already.
-    pub(super) fn withdraw(&self) -> bool {
-        self.leave_queue(WITHDRAWN)
-    }
-
-    fn leave_queue(&self, to: u8) -> bool {
-        self.state.compare_exchange(QUEUED, to, Ordering::AcqRel, Ordering::Acquire).is_ok()
-    }
-}
-
-impl Bulky for CallFrame {
-    fn text(&self) -> &[u8] {
-        &self.text
-    }
-
-    fn is_taken_back(&self) -> bool {
-        self.state.load(Ordering::Acquire) == WITHDRAWN
-    }
-
-    fn claim(&self) -> bool {
-        // Its last part may be asked for again.
-        self.leave_queue(WRITTEN) || self.was_written()
-    }
-}
 
 /// There is no room for another call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -168,7 +110,11 @@ impl Outbox {
     /// Queues an ordinary answer, beyond what calls may fill. A foot that lets these pile up does not read: the
     /// connection ends.
     pub(super) fn answer(&self, message: impl Into<HubToFoot>) {
-        let text = Bytes::from(message.into().encode());
+        self.answer_text(message.into().encode());
+    }
+
+    fn answer_text(&self, text: String) {
+        let text = Bytes::from(text);
         let mut queues = self.queues.lock();
         if queues.ended {
             return;
@@ -180,6 +126,21 @@ impl Outbox {
         }
         drop(queues);
         self.task.wake();
+    }
+
+    /// Queues the answer to a question. Large ones keep the question's room until they are out.
+    pub(super) fn answer_question(&self, said: UpcallResult, room: OwnedSemaphorePermit) {
+        let (call, id) = (said.call.clone(), said.id.clone());
+        let mut text = HubToFoot::from(said).encode();
+        if text.len() > MAX_MESSAGE_BYTES {
+            let error =
+                RpcError::new(codes::INTERNAL_ERROR, format!("the answer has more than {MAX_MESSAGE_BYTES} bytes"));
+            text = HubToFoot::from(answer(&call, &id, Err(error))).encode();
+        }
+        if text.len() < BULK_BYTES {
+            return self.answer_text(text);
+        }
+        self.call_again(Arc::new(CallFrame::answering(&call, text, room)));
     }
 
     /// Queues a call.
@@ -321,12 +282,12 @@ impl Outbox {
                     queues.answer_bytes -= text.len();
                     return Some(Frame::Text(text));
                 }
-                Item::Call(call) if call.leave_queue(WRITTEN) => return Some(Frame::Text(call.text.clone())),
+                Item::Call(call) if call.write() => return Some(Frame::Text(call.text().clone())),
                 Item::Call(_) => {}
             }
         }
         Some(match queues.bulk.pop()? {
-            Next::Text(call) => Frame::Text(call.text.clone()),
+            Next::Text(call) => Frame::Text(call.text().clone()),
             Next::Part(part) => Frame::Binary(part.into()),
             Next::TakenBack(id) => HubToFoot::from(cancel(&CallId::from_bytes(id))).into(),
         })
@@ -344,7 +305,7 @@ pub(super) enum Waiting {
 
 impl Queues {
     fn push_call(&mut self, call: Arc<CallFrame>) {
-        match call.flow {
+        match call.flow() {
             Some(flow) => self.bulk.push(flow, call),
             None => self.small.push_back(Item::Call(call)),
         }
