@@ -18,7 +18,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use footbridge_shared::id::{FootName, MAX_NAME_BYTES, NameError, ProjectName, Subject, TenantName};
-use footbridge_shared::limits::{DEFAULT_MAX_CONCURRENT, FOOT_QUEUE, MAX_MAX_CONCURRENT};
+use footbridge_shared::limits::{DEFAULT_MAX_CONCURRENT, FOOT_QUEUE, MAX_MAX_CONCURRENT, MAX_SERVERS_PER_FOOT};
 use footbridge_shared::message::Share;
 
 pub use endpoint::{HubUrl, HubUrlError};
@@ -68,6 +68,9 @@ pub enum ConfigError {
     /// A number is out of its range.
     #[error("maxConcurrent is {0}; use 1 to {MAX_MAX_CONCURRENT}")]
     MaxConcurrent(u32),
+    /// More servers than a foot may have.
+    #[error("there are {0} MCP servers in the settings, the limit is {MAX_SERVERS_PER_FOOT}")]
+    TooManyServers(usize),
     /// A variable holds bytes that are no text.
     #[error("the variable {0} holds no text")]
     NoText(&'static str),

@@ -40,6 +40,8 @@ impl Frame {
             // A change of what is offered must not overtake the one before it.
             FootToHub::Tools(_) | FootToHub::Servers(_) => Lane::Bulk(None),
             _ if text.len() < BULK_BYTES => Lane::Small,
+            // The id of its call belongs to the call and its end.
+            FootToHub::Upcall(_) | FootToHub::Notify(_) => Lane::Bulk(Some(Flow::Other(random::bytes()))),
             _ => Lane::Bulk(message.call().map(|call| Flow::of(call, random::bytes))),
         };
         Self { lane, text, courtesy: matches!(message, FootToHub::Progress(_) | FootToHub::Output(_)) }

@@ -156,6 +156,11 @@ impl Servers {
                 http: self.http.clone(),
                 tasks: self.tasks.clone(),
             };
+            if let Target::Program { confine, .. } = &settings.target
+                && !(*confine && orders.confine())
+            {
+                tracing::warn!(server = %name, "a local MCP server runs unconfined: it may do what your account may");
+            }
             let server = Server::new(settings.clone(), opener, self.board.clone());
             self.tasks.run(server.clone().attend());
             running.insert(name.clone(), Running { server, fingerprint });

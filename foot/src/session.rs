@@ -46,6 +46,8 @@ pub(crate) struct Session {
     /// The local MCP servers among them.
     servers: Arc<Servers>,
     announcer: Announcer,
+    /// Whether the hub may know of any server.
+    told_servers: bool,
     calls: Calls,
     /// Messages of the hub that are here in part.
     unfinished: Unfinished,
@@ -84,6 +86,7 @@ impl Session {
             tools,
             servers,
             announcer: Announcer::default(),
+            told_servers: false,
             calls,
             unfinished: Unfinished::default(),
             clock,
@@ -107,7 +110,7 @@ impl Session {
                     self.welcomed(&welcome);
                     self.servers.line().connected(welcome.resumed);
                     let left = Link::new(&mut self, socket, welcome).serve(&shutdown).await;
-                    self.servers.line().disconnected();
+                    self.servers.disconnected();
                     let now = self.clock.boot();
                     self.away_since = Some(now);
                     self.backoff.lasted(now.saturating_sub(since));
@@ -270,14 +273,10 @@ fn that_fit(mut calls: Vec<InFlight>) -> Vec<InFlight> {
     calls
 }
 
-/// As many as `hello` has room for. All are told once more behind it.
+/// The servers, if `hello` has room for all of them: behind it they are told anyway, and some would stand for all.
 fn those_that_fit(infos: &Infos) -> Vec<ServerInfo> {
-    let mut bytes = 0;
-    let fit = infos.values().take_while(|info| {
-        bytes += crate::tools::raw(info).get().len();
-        bytes <= SERVERS_BYTES
-    });
-    fit.cloned().collect()
+    let bytes: usize = infos.values().map(|info| crate::tools::raw(info).get().len()).sum();
+    if bytes <= SERVERS_BYTES { infos.values().cloned().collect() } else { Vec::new() }
 }
 
 #[cfg(test)]

@@ -47,6 +47,9 @@ impl Exchange<'_> {
     /// [`Trouble`].
     pub(super) async fn run(&self, params: Raw) -> Result<Raw, Trouble> {
         let attached = self.attach(None).await?;
+        if let Some(done) = attached.subscribe(self.method, &params, self.server.tasks()) {
+            return done.map_err(|error| RequestError::Rpc(error).into());
+        }
         match self.rounds(&attached, params.clone()).await {
             Err((RequestError::SessionExpired | RequestError::NotSent(_), 0)) => {
                 tracing::info!(server = %self.server.name, "a connection to a local MCP server is renewed");

@@ -82,6 +82,10 @@ impl Servers {
         let Some(server) = self.server(&request.server) else {
             return self.answer(request.call, Err(unknown_server(&request.server)));
         };
+        if left.is_zero() {
+            let late = error(ErrorCode::DeadlineExceeded, "the request arrived after its deadline");
+            return self.answer(request.call, Err(late));
+        }
         let cancel = match self.requests.begin(&request.call) {
             // It was sent again, and will be answered once.
             None => return,
@@ -118,6 +122,12 @@ impl Servers {
         });
     }
 
+    /// The connection broke: no request outlives it.
+    pub(crate) fn disconnected(&self) {
+        self.board.line.disconnected();
+        self.requests.cancel_all();
+    }
+
     /// Stops a request, if it runs: it answers so.
     pub(crate) fn cancel(&self, call: &CallId) {
         self.requests.cancel(call);
@@ -149,7 +159,7 @@ async fn admit(
     params: &Raw,
 ) -> Result<(), RpcError> {
     if OWN.contains(&method) {
-        return Err(RpcError::new(codes::METHOD_NOT_FOUND, format!("`{method}` is nothing to be passed on")));
+        return Err(error(ErrorCode::NotSupported, format!("`{method}` is nothing that is passed on")));
     }
     let looks = LOOKS.contains(&method);
     let permission = match server.settings().permission {
@@ -177,11 +187,7 @@ fn error(code: ErrorCode, message: impl Into<String>) -> RpcError {
 }
 
 fn unknown_server(name: &str) -> RpcError {
-    let message = format!("this foot has no MCP server `{}`", shown(name));
-    RpcError {
-        data: Some(raw(&json!({ "code": ErrorCode::NotFound }))),
-        ..RpcError::new(codes::METHOD_NOT_FOUND, message)
-    }
+    error(ErrorCode::NotFound, format!("this foot has no MCP server `{}`", shown(name)))
 }
 
 fn rpc_error(server: &Server, trouble: Trouble) -> RpcError {

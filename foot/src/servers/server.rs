@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use footbridge_mcp::{Lifecycle, Open, Preferred, Raw, RequestOptions, ServerDescription};
 use footbridge_shared::id::EntryName;
+use footbridge_shared::limits::MAX_SERVER_BYTES;
 use footbridge_shared::message::{Caller, ServerInfo};
 use serde_json::json;
 use tokio::sync::{Semaphore, watch};
@@ -17,6 +18,7 @@ use super::opener::Opener;
 use super::pool::Pool;
 use super::router::{For, Router};
 use super::settings::ServerSettings;
+use super::tasks::Tasks;
 use super::tool::ServerTool;
 use crate::connection::backoff::Backoff;
 use crate::random;
@@ -243,6 +245,7 @@ impl Server {
             protocol: Some(description.version.to_string()),
             info: Some(description.info.clone()),
         };
+        let info = bounded(info);
         let _showing = lock(&self.board.showing);
         if !self.stop.is_cancelled() {
             self.board.show(&self.name, info, tools);
@@ -355,10 +358,28 @@ impl Server {
         Ok(Attached::new(connection, router, self.board.clock.boot()))
     }
 
+    /// Who owns its tasks.
+    pub(super) fn tasks(&self) -> &Tasks {
+        &self.opener.tasks
+    }
+
     /// A connection turned out to be of no use.
     pub(super) fn give_up(&self, attached: &Arc<Attached>) {
         self.opener.tasks.run(close(attached.clone()));
     }
+}
+
+/// What a server says of itself, without what is more than a hub takes.
+fn bounded(mut info: ServerInfo) -> ServerInfo {
+    let fits = |info: &ServerInfo| raw(info).get().len() <= MAX_SERVER_BYTES;
+    if !fits(&info) {
+        tracing::warn!(server = info.name, limit = MAX_SERVER_BYTES, "a server says too much of itself");
+        info.instructions = None;
+    }
+    if !fits(&info) {
+        info.info = None;
+    }
+    info
 }
 
 async fn close(attached: Arc<Attached>) {

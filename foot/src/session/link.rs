@@ -95,7 +95,8 @@ impl<'a> Link<'a> {
         self.session.calls.set_message_bytes(self.result_bytes.saturating_add(MAX_ENVELOPE_BYTES));
         self.session.calls.set_owner(self.owner.clone());
         self.wire.set_frame_bytes(self.frame_bytes);
-        if !self.servers.borrow().is_empty() {
+        // Those that are gone meanwhile, too: a hub keeps what it knows until it is told.
+        if self.session.told_servers || !self.servers.borrow().is_empty() {
             self.tell_servers();
         }
         self.announce();
@@ -296,6 +297,7 @@ impl<'a> Link<'a> {
 
     fn tell_servers(&mut self) {
         let servers = self.servers.borrow_and_update().values().cloned().collect();
+        self.session.told_servers = true;
         self.push(&Servers { servers }.into());
     }
 

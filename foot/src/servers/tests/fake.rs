@@ -7,9 +7,9 @@ use serde_json::{Value, json};
 
 /// What makes this test program a server: the harness takes the name of a test, and that one is it. What the harness itself
 /// writes to standard output is noise between the messages.
-pub(super) const TEST: &str = "servers::tests::fake::is_a_server_when_a_test_starts_it_as_one";
+pub(crate) const TEST: &str = "servers::tests::fake::is_a_server_when_a_test_starts_it_as_one";
 /// Set, it says what kind of server it is: `session` or `stateless`.
-pub(super) const KIND: &str = "FAKE_MCP_SERVER";
+pub(crate) const KIND: &str = "FAKE_MCP_SERVER";
 
 #[test]
 fn is_a_server_when_a_test_starts_it_as_one() {
@@ -60,6 +60,14 @@ impl Server {
                 ("tools/call", _) => {
                     self.calls += 1;
                     self.call(params)
+                }
+                ("subscriptions/listen", true) => {
+                    for uri in params["notifications"]["resourceSubscriptions"].as_array().into_iter().flatten() {
+                        say(
+                            &json!({"jsonrpc": "2.0", "method": "notifications/resources/updated", "params": {"uri": uri}}),
+                        );
+                    }
+                    continue;
                 }
                 ("resources/read", _) => Ok(json!({"contents": [{"uri": params["uri"], "text": "x".repeat(100_000)}]})),
                 ("prompts/get", _) => {

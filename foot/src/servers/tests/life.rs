@@ -152,7 +152,7 @@ async fn requests_go_to_the_server_and_calls_of_tools_do_not_go_this_way() {
     assert_eq!((&read["call"], &read["result"]["contents"][0]["uri"]), (&json!("r-1"), &json!("a:b")));
     assert_eq!(ask("s", "prompts/get", json!({})).await["result"]["answer"]["action"], "accept");
     assert_eq!(ask("s", "what/ever", json!({})).await["error"], json!({"code": -32601, "message": "no such method"}));
-    assert_eq!(ask("s", "tools/call", json!({"name": "die"})).await["error"]["code"], -32601);
+    assert_eq!(ask("s", "tools/call", json!({"name": "die"})).await["error"]["data"]["code"], "not_supported");
     assert_eq!(ask("none", "prompts/list", json!({})).await["error"]["data"]["code"], "not_found");
     place.servers.refuse(request("r-2", "s", "prompts/list", json!({})));
     assert_eq!(answered(&place).await["error"]["data"]["code"], "not_found");
@@ -175,4 +175,29 @@ async fn a_request_ends_when_it_is_cancelled_and_when_its_time_is_up() {
     assert_eq!(answered(&place).await["error"]["data"]["code"], "cancelled");
     place.servers.request(request("r-2", "s", "prompts/get", json!({})), Duration::ZERO, true);
     assert_eq!(answered(&place).await["error"]["data"]["code"], "deadline_exceeded");
+}
+
+#[tokio::test]
+async fn a_subscription_of_a_client_with_a_session_is_a_long_request_to_a_server_without() {
+    let place = Place::with(&[fake("s", "stateless", "")]).await;
+    place.servers.line().connected(false);
+    let params = json!({"uri": "a:b"});
+    place.servers.request(request("r-1", "s", "resources/subscribe", params.clone()), PATIENCE, true);
+    let (mut response, mut note) = (None, None);
+    while response.is_none() || note.is_none() {
+        soon(place.servers.line().news()).await;
+        for message in place.servers.line().take() {
+            match message {
+                FootToHub::Response(told) => response = told.result,
+                FootToHub::Notify(told) => note = Some(told),
+                other => panic!("{other:?}"),
+            }
+        }
+    }
+    let note = note.unwrap();
+    assert_eq!((note.method.as_str(), response.unwrap().get()), ("notifications/resources/updated", "{}"));
+    let audience = note.audience.unwrap();
+    assert_eq!((audience.subject.as_str(), audience.session.as_deref()), ("ada", Some("m-1")));
+    place.servers.request(request("r-2", "s", "resources/unsubscribe", params), PATIENCE, true);
+    assert_eq!(answered(&place).await["result"], json!({}));
 }
