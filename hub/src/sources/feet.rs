@@ -12,7 +12,7 @@ use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 
 use async_trait::async_trait;
 use footbridge_shared::ErrorCode;
-use footbridge_shared::id::{FootName, Subject};
+use footbridge_shared::id::{EntryName, FootName, Subject};
 use footbridge_shared::message::{Ping, Pong};
 use parking_lot::RwLock;
 use tokio::time::Instant;
@@ -22,7 +22,7 @@ use crate::domain::changes::SurfaceChanges;
 use crate::domain::failure::Failure;
 use crate::domain::feet::{FootDirectory, FootSummary};
 use crate::domain::journal::LateResults;
-use crate::domain::mcp::{McpServer, McpServers};
+use crate::domain::mcp::McpServer;
 use crate::domain::principal::Principal;
 use crate::domain::scope::Scope;
 use crate::domain::tool::{Listing, Tool, ToolSource};
@@ -225,11 +225,19 @@ impl ToolSource for FeetRegistry {
     }
 }
 
-#[async_trait]
-impl McpServers for FeetRegistry {
-    async fn servers(&self, scope: &Scope, subject: &Subject) -> Result<Vec<Arc<dyn McpServer>>, Failure> {
-        let view = self.core.known(scope).and_then(|roster| roster.view(subject));
-        Ok(view.map(|view| view.servers.clone()).unwrap_or_default())
+impl FeetRegistry {
+    /// The MCP servers of the feet that work for `subject`, by name: those whose names, the public one and the one on the foot,
+    /// no document has. What a document names never shines through from below.
+    pub fn servers_below(
+        &self,
+        scope: &Scope,
+        subject: &Subject,
+        has_document: impl Fn(&EntryName) -> bool,
+    ) -> Vec<Arc<dyn McpServer>> {
+        let Some(view) = self.core.known(scope).and_then(|roster| roster.view(subject)) else { return Vec::new() };
+        let servers =
+            view.servers.iter().filter(|server| !has_document(server.name()) && !has_document(server.local()));
+        servers.map(|server| server.clone() as Arc<dyn McpServer>).collect()
     }
 }
 

@@ -30,6 +30,11 @@ impl FootServer {
     pub(super) fn new(name: EntryName, foot: &Arc<Foot>, server: Arc<LocalServer>, tools: Arc<McpTools>) -> Self {
         Self { name, foot: Arc::downgrade(foot), server, tools }
     }
+
+    /// Its name on the foot.
+    pub(super) fn local(&self) -> &EntryName {
+        &self.server.name
+    }
 }
 
 #[async_trait]

@@ -9,7 +9,7 @@ use super::foot::Foot;
 use super::names::{LocalName, Offer, PublicNames, Target, public_names};
 use super::offer::Offering;
 use super::server::FootServer;
-use crate::domain::mcp::{McpServer, McpTools};
+use crate::domain::mcp::McpTools;
 use crate::domain::tool::Listing;
 
 /// A foot that a subject may use, or its own one that is away, under the name by which that subject addresses it.
@@ -33,7 +33,7 @@ impl Visible {
 pub(super) struct View {
     pub(super) listing: Arc<Listing>,
     /// By name. Each stands here once: under its bare name if that stands for it, else under the one with its foot.
-    pub(super) servers: Vec<Arc<dyn McpServer>>,
+    pub(super) servers: Vec<Arc<FootServer>>,
 }
 
 impl std::fmt::Debug for View {
@@ -71,7 +71,7 @@ fn servers(
     subject: &Subject,
     visible: &[Visible],
     tools: &std::collections::BTreeMap<ToolName, Target<'_, ToolName>>,
-) -> Vec<Arc<dyn McpServer>> {
+) -> Vec<Arc<FootServer>> {
     if visible.iter().all(|visible| visible.offering.servers.is_empty()) {
         return Vec::new();
     }
@@ -97,8 +97,7 @@ fn servers(
             tools.sort_by_key(|(order, ..)| *order);
             let tools = tools.into_iter().map(|(_, original, public)| (original.to_owned(), public.clone())).collect();
             let tools = Arc::new(McpTools { names: tools });
-            let server: Arc<dyn McpServer> = Arc::new(FootServer::new(name.clone(), foot, server, tools));
-            Some(server)
+            Some(Arc::new(FootServer::new(name.clone(), foot, server, tools)))
         })
         .collect()
 }

@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 
 use super::harness::{Heard, Hub, Identity, TestFoot, subject};
 use crate::domain::feet::FootDirectory as _;
-use crate::domain::mcp::{ListKind, McpServer, McpServers as _};
+use crate::domain::mcp::{ListKind, McpServer};
 use crate::domain::tool::Tool;
 use crate::sources::feet::Frame;
 
@@ -32,7 +32,7 @@ pub(super) fn with_servers(servers: Value) -> impl FnOnce(&mut Hello) {
 impl Hub {
     /// The servers that somebody sees.
     pub(super) async fn servers(&self, who: &str) -> Vec<Arc<dyn McpServer>> {
-        self.registry.servers(&self.scope, &subject(who)).await.unwrap()
+        self.registry.servers_below(&self.scope, &subject(who), |_| false)
     }
 
     async fn server_names(&self, who: &str) -> Vec<String> {
@@ -131,6 +131,12 @@ async fn servers_of_one_name_are_told_apart_and_each_stands_there_once() {
     assert_eq!(foreign.names[0].1.as_str(), "build_box__git__log");
     assert_eq!(hub.server("ada", "git").await.tools().names[0].1.as_str(), "git__log");
     assert_eq!(hub.server_names("bob").await, ["git"], "nobody learns of a foot that is not for him");
+    let below = |document: &'static str| {
+        let servers = hub.registry.servers_below(&hub.scope, &subject("ada"), |name| name.as_str() == document);
+        servers.iter().map(|server| server.name().to_string()).collect::<Vec<_>>()
+    };
+    assert!(below("git").is_empty(), "a document of that name hides both");
+    assert_eq!(below("build_box_git"), ["git"]);
     drop(own);
     hub.settles(|counts| counts.connections == 1).await;
     assert_eq!(hub.server_names("ada").await, ["build_box_git"], "her foot holds the name while it may come back");
