@@ -159,7 +159,7 @@ impl Servers {
             if let Target::Program { confine, .. } = &settings.target
                 && !(*confine && orders.confine())
             {
-                tracing::warn!(server = %name, "a local MCP server runs unconfined: it may do what your account may");
+                tracing::info!(server = %name, "a local MCP server may do what your account may; `confine: true` keeps it to the roots");
             }
             let server = Server::new(settings.clone(), opener, self.board.clone());
             self.tasks.run(server.clone().attend());
