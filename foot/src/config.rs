@@ -18,7 +18,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use footbridge_shared::id::{FootName, MAX_NAME_BYTES, NameError, ProjectName, Subject, TenantName};
-use footbridge_shared::limits::{DEFAULT_MAX_CONCURRENT, FOOT_QUEUE, MAX_MAX_CONCURRENT};
+use footbridge_shared::limits::{DEFAULT_MAX_CONCURRENT, FOOT_QUEUE, MAX_MAX_CONCURRENT, MAX_SERVERS_PER_FOOT};
 use footbridge_shared::message::Share;
 
 pub use endpoint::{HubUrl, HubUrlError};
@@ -68,6 +68,9 @@ pub enum ConfigError {
     /// A number is out of its range.
     #[error("maxConcurrent is {0}; use 1 to {MAX_MAX_CONCURRENT}")]
     MaxConcurrent(u32),
+    /// More servers than a foot may have.
+    #[error("there are {0} MCP servers in the settings, the limit is {MAX_SERVERS_PER_FOOT}")]
+    TooManyServers(usize),
     /// A variable holds bytes that are no text.
     #[error("the variable {0} holds no text")]
     NoText(&'static str),
@@ -215,6 +218,7 @@ pub(crate) struct Served {
     pub(crate) permitted: Permitted,
     pub(crate) exec: ExecSettings,
     pub(crate) servers: Vec<ServerSettings>,
+    pub(crate) ca: Option<PathBuf>,
     mcp_json: Option<PathBuf>,
 }
 
@@ -290,7 +294,7 @@ pub(crate) fn resolve(
         }
         config.max_concurrent = max;
     }
-    config.ca = layers.pick("ca", |layer| layer.ca.take()).map(|path| here.join(path));
+    config.ca = served.ca;
     config.deny = served.deny;
     config.homes = served.homes;
     config.permitted = served.permitted;

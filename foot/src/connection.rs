@@ -1,7 +1,7 @@
 //! One connection: dial, prove who we are, be welcomed.
 
 pub(crate) mod backoff;
-mod tls;
+pub(crate) mod tls;
 
 use std::time::Duration;
 

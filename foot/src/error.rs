@@ -36,6 +36,9 @@ pub enum FootError {
     /// The audit file cannot be written.
     #[error("the audit file cannot be written: {0}")]
     Audit(std::io::Error),
+    /// What runs the work of this process does not start.
+    #[error("nothing can be run here: {0}")]
+    Runtime(std::io::Error),
     /// There is no foot that a command speaks of, or more than one.
     #[error("{0}")]
     WhichFoot(String),
@@ -96,6 +99,7 @@ impl FootError {
             | Self::Identity(_)
             | Self::Remembered(_)
             | Self::Audit(_)
+            | Self::Runtime(_)
             | Self::WhichFoot(_)
             | Self::Certificates { .. } => 2,
             Self::Unauthorized(_) => 3,

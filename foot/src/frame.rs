@@ -37,9 +37,11 @@ impl Frame {
             | FootToHub::Error(_)
             | FootToHub::Credit(_)
             | FootToHub::PartsFrom(_) => Lane::Control,
-            // A change of tools must not overtake the one before it.
-            FootToHub::Tools(_) => Lane::Bulk(None),
+            // A change of what is offered must not overtake the one before it.
+            FootToHub::Tools(_) | FootToHub::Servers(_) => Lane::Bulk(None),
             _ if text.len() < BULK_BYTES => Lane::Small,
+            // The id of its call belongs to the call and its end.
+            FootToHub::Upcall(_) | FootToHub::Notify(_) => Lane::Bulk(Some(Flow::Other(random::bytes()))),
             _ => Lane::Bulk(message.call().map(|call| Flow::of(call, random::bytes))),
         };
         Self { lane, text, courtesy: matches!(message, FootToHub::Progress(_) | FootToHub::Output(_)) }

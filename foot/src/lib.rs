@@ -27,9 +27,10 @@ mod tools;
 
 use std::sync::Arc;
 
-use offer::Offer;
+use offer::{Offer, orders};
 use permissions::{Asker, Headless};
 use reload::Source;
+use servers::Servers;
 use tokio_util::sync::CancellationToken;
 use tools::ToolSet;
 
@@ -75,15 +76,18 @@ async fn serve(
     let (tools, left_out) = ToolSet::new(offer.tools(&config, &permissions), &permissions);
     offer::tell(left_out);
     let tools = Arc::new(tools);
+    let servers = Servers::open(config.ca.as_deref(), (&tools, &permissions), clock.clone())?;
+    servers.apply(&config.servers, &orders(&config.exec, &permissions), &permissions);
     let roots: Vec<_> = permissions.policy().roots().iter().map(|root| root.display().to_string()).collect();
     tracing::info!(name = %config.name, hub = %config.hub, ?roots, share = ?config.share, "foot starts");
     if config.runner == Runner::Real {
         tools::tell_of_confinement();
     }
-    let session = session::Session::new(config.clone(), identity, tools.clone(), clock)?.run(shutdown);
+    let session =
+        session::Session::new(config.clone(), identity, (tools.clone(), servers.clone()), clock)?.run(shutdown);
     let follow = async {
         match source {
-            Some(source) => reload::follow(source, config, &offer, &tools).await,
+            Some(source) => reload::follow(source, config, &offer, &tools, &servers).await,
             None => std::future::pending().await,
         }
     };

@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use footbridge_mcp::RpcError;
 use footbridge_shared::id::CallId;
+use footbridge_shared::limits::MAX_UPCALLS_PER_FOOT;
 use footbridge_shared::message::{FootToHub, Notify, Raw, Response, Upcall, UpcallCancel, UpcallResult};
 use tokio::sync::oneshot;
 
@@ -14,8 +15,6 @@ use crate::clock::millis;
 
 /// Notifications that wait to be sent; what comes beyond is dropped.
 const MAX_NOTES: usize = 256;
-/// Questions that are open at once; what comes beyond has nobody to be asked.
-const MAX_QUESTIONS: usize = 1024;
 
 /// Both ends of the way. Clones are one.
 #[derive(Debug, Clone, Default)]
@@ -33,8 +32,10 @@ struct State {
     /// A hub is connected.
     up: bool,
     notes: VecDeque<Notify>,
-    /// Ready to be sent, in order.
-    ready: VecDeque<FootToHub>,
+    /// Answers to requests.
+    answers: VecDeque<Response>,
+    /// Questions that the hub may know, and that nobody wants answered any more.
+    withdrawn: VecDeque<UpcallCancel>,
     questions: BTreeMap<u64, Question>,
     asked: u64,
 }
@@ -43,8 +44,10 @@ struct State {
 #[derive(Debug)]
 struct Question {
     message: Upcall,
-    /// The hub of this connection knows it.
+    /// The hub was told of it on this connection.
     told: bool,
+    /// The hub was told of it on some connection of the session.
+    known: bool,
     answer: oneshot::Sender<Result<Raw, RpcError>>,
 }
 
@@ -61,7 +64,7 @@ impl Line {
         let (answer, answered) = oneshot::channel();
         let number = {
             let mut state = self.state();
-            if !state.up || state.questions.len() >= MAX_QUESTIONS {
+            if !state.up || state.questions.len() >= MAX_UPCALLS_PER_FOOT {
                 return None;
             }
             state.asked += 1;
@@ -73,7 +76,7 @@ impl Line {
                 params,
                 timeout_ms: millis(within),
             };
-            state.questions.insert(number, Question { message, told: false, answer });
+            state.questions.insert(number, Question { message, told: false, known: false, answer });
             number
         };
         self.0.news.notify_one();
@@ -93,9 +96,14 @@ impl Line {
         self.0.news.notify_one();
     }
 
-    /// Answers a request of the hub; whoever serves requests bounds how many there are.
+    /// Answers a request of the hub; whoever serves requests bounds how many there are. A request does not outlive its
+    /// connection, so nobody waits where no hub is connected.
     pub(crate) fn respond(&self, response: Response) {
-        self.state().ready.push_back(response.into());
+        let mut state = self.state();
+        if state.up {
+            state.answers.push_back(response);
+        }
+        drop(state);
         self.0.news.notify_one();
     }
 
@@ -139,13 +147,15 @@ impl Line {
         let mut state = self.state();
         state.up = false;
         state.notes.clear();
+        state.answers.clear();
     }
 
     /// The hub was away for longer than anybody waits: what was asked is answered by nobody.
     pub(crate) fn abandon(&self) {
         let mut state = self.state();
         state.notes.clear();
-        state.ready.clear();
+        state.answers.clear();
+        state.withdrawn.clear();
         state.questions.clear();
     }
 
@@ -163,13 +173,14 @@ impl Line {
     /// What is to be sent now.
     pub(crate) fn take(&self) -> Vec<FootToHub> {
         let mut state = self.state();
-        let State { notes, ready, questions, .. } = &mut *state;
+        let State { notes, answers, withdrawn, questions, .. } = &mut *state;
         let mut messages: Vec<FootToHub> = notes.drain(..).map(FootToHub::from).collect();
         for question in questions.values_mut().filter(|question| !question.told) {
-            question.told = true;
+            (question.told, question.known) = (true, true);
             messages.push(question.message.clone().into());
         }
-        messages.extend(ready.drain(..));
+        messages.extend(withdrawn.drain(..).map(FootToHub::from));
+        messages.extend(answers.drain(..).map(FootToHub::from));
         messages
     }
 
@@ -183,7 +194,8 @@ impl State {
     fn has_news(&self) -> bool {
         self.up
             && (!self.notes.is_empty()
-                || !self.ready.is_empty()
+                || !self.answers.is_empty()
+                || !self.withdrawn.is_empty()
                 || self.questions.values().any(|question| !question.told))
     }
 }
@@ -199,9 +211,9 @@ impl Drop for Open<'_> {
         let mut state = self.line.state();
         // It was answered, or given up with all others.
         let Some(question) = state.questions.remove(&self.number) else { return };
-        if question.told && state.up {
+        if question.known {
             let Upcall { call, id, .. } = question.message;
-            state.ready.push_back(UpcallCancel { call, id }.into());
+            state.withdrawn.push_back(UpcallCancel { call, id });
             drop(state);
             self.line.0.news.notify_one();
         }
@@ -268,6 +280,19 @@ mod tests {
         }
         let withdrawn = said(&line);
         assert_eq!((withdrawn.len(), &withdrawn[0]["type"]), (1, &json!("upcallCancel")));
+
+        let away = async {
+            line.news().await;
+            said(&line);
+            line.disconnected();
+        };
+        tokio::select! {
+            biased;
+            _ = ask(&line) => panic!("nobody answers"),
+            () = away => {}
+        }
+        assert!(said(&line).iter().all(|message| message["type"] == "upcallCancel"), "it is told when the hub is back");
+        line.connected(false);
 
         let lost = async {
             line.news().await;

@@ -8,7 +8,7 @@ use footbridge_launcher::Launcher;
 use crate::clock::SharedClock;
 use crate::config::{FootConfig, Permitted};
 use crate::error::FootError;
-use crate::exec::{ExecSettings, Executor, Jobs};
+use crate::exec::{ExecSettings, Executor, Jobs, Orders};
 use crate::permissions::{Asker, Audit, Desk, Judge, Permissions, Programs, ReadRules, Remembered};
 use crate::policy::{Floor, Policy, PolicyError};
 use crate::runner::Runner;
@@ -67,6 +67,11 @@ pub(crate) fn tools(
     let executor = Executor::offered(jobs, permissions, exec);
     tools.extend(executor.iter().flat_map(exec_tools));
     tools
+}
+
+/// How programs of the owner's are started under these settings.
+pub(crate) fn orders(exec: &ExecSettings, permissions: &Permissions) -> Arc<Orders> {
+    Arc::new(Orders::new(permissions, exec.clone(), crate::config::inherited()))
 }
 
 /// Suffix of the file of remembered answers.

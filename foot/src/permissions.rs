@@ -228,6 +228,11 @@ impl Permissions {
         self.desk.settle(tool, action, ctx, decision, self.judge.ask_client).await
     }
 
+    /// Whether a rule, or a mode, speaks against something, without asking anybody.
+    pub(crate) fn forbids(&self, tool: &str, action: &Action) -> bool {
+        self.judge.decide(tool, action, None).verdict == Verdict::Deny
+    }
+
     /// Keeps in the books that a call was refused before the rules were asked: for its path.
     pub(crate) fn refused(&self, tool: &str, failure: &Failure, ctx: &CallContext) {
         if failure.code == ErrorCode::PathDenied {

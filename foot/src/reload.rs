@@ -11,6 +11,7 @@ use std::time::Duration;
 use crate::config::FootConfig;
 use crate::error::FootError;
 use crate::offer::{self, Offer};
+use crate::servers::Servers;
 use crate::tools::ToolSet;
 
 /// Time between two looks.
@@ -46,9 +47,15 @@ async fn stamp(file: &Path) -> Option<Stamp> {
 }
 
 /// Follows the file and puts changes into force. Never ends by itself; to lose this future is to stop.
-pub(crate) async fn follow(source: Source, mut config: FootConfig, offer: &Offer, tools: &Arc<ToolSet>) {
+pub(crate) async fn follow(
+    source: Source,
+    mut config: FootConfig,
+    offer: &Offer,
+    tools: &Arc<ToolSet>,
+    servers: &Arc<Servers>,
+) {
     // What was read before the first look counts as not seen: to read it twice does no harm.
-    let mut in_force: Option<Option<Stamp>> = None;
+    let mut in_force: Option<[Option<Stamp>; 2]> = None;
     let mut last = None;
     let mut looks = tokio::time::interval(INTERVAL);
     looks.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
@@ -56,18 +63,27 @@ pub(crate) async fn follow(source: Source, mut config: FootConfig, offer: &Offer
     loop {
         looks.tick().await;
         answers = take_up_answers(offer, answers).await;
-        let now = stamp(&source.file).await;
+        let more = match &config.mcp_json {
+            Some(file) => stamp(file).await,
+            None => None,
+        };
+        let now = [stamp(&source.file).await, more];
         // A file that is being written is left alone until it stays as it is.
         let stays = last.replace(now) == Some(now);
         if !stays || in_force == Some(now) {
             continue;
         }
         let first = in_force.replace(now).is_none();
-        let (read, before, offer, tools) = (source.read.clone(), config.clone(), offer.clone(), tools.clone());
+        let (read, before, offer) = (source.read.clone(), config.clone(), offer.clone());
+        let (tools, servers) = (tools.clone(), servers.clone());
         // Settings and roots may lie in a file system that takes its time, and calls go on meanwhile.
         let taken = tokio::task::spawn_blocking(move || {
             let next = read()?;
-            if first && same(&before, &next) { Ok(None) } else { take_up(&before, next, &offer, &tools).map(Some) }
+            if first && same(&before, &next) {
+                Ok(None)
+            } else {
+                take_up(&before, next, &offer, (&tools, &servers)).map(Some)
+            }
         });
         let refused = |error: &dyn std::fmt::Display| {
             tracing::warn!(%error, "the settings changed and cannot be used; those before stay in force");
@@ -98,12 +114,17 @@ async fn take_up_answers(offer: &Offer, last: Option<Stamp>) -> Option<Stamp> {
 fn same(before: &FootConfig, after: &FootConfig) -> bool {
     let shown =
         |config: &FootConfig| format!("{:?}{:?}{:?}{:?}", config.roots, config.deny, config.permitted, config.exec);
-    shown(before) == shown(after)
+    shown(before) == shown(after) && before.servers == after.servers && before.mcp_json == after.mcp_json
 }
 
 /// Puts new settings into force, but for those that a foot is born with. Calls that run go on as they were admitted.
 /// Blocks.
-fn take_up(before: &FootConfig, mut next: FootConfig, offer: &Offer, tools: &ToolSet) -> Result<FootConfig, FootError> {
+fn take_up(
+    before: &FootConfig,
+    mut next: FootConfig,
+    offer: &Offer,
+    (tools, servers): (&ToolSet, &Servers),
+) -> Result<FootConfig, FootError> {
     for key in born_with(before, &next) {
         tracing::warn!(key, "a changed setting takes effect at the next start");
     }
@@ -117,10 +138,13 @@ fn take_up(before: &FootConfig, mut next: FootConfig, offer: &Offer, tools: &Too
         deny: next.deny,
         homes: next.homes,
         permitted: next.permitted,
+        servers: next.servers,
+        mcp_json: next.mcp_json,
         ..before.clone()
     };
     let permissions = offer.permissions(&next)?;
     offer::tell(tools.replace(offer.tools(&next, &permissions), &permissions));
+    servers.apply(&next.servers, &offer::orders(&next.exec, &permissions), &permissions);
     let (write, exec) = (next.permitted.defaults.write, next.permitted.defaults.exec);
     tracing::info!(%write, %exec, rules = next.permitted.rules.count(), "changed settings are in force");
     Ok(next)

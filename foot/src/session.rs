@@ -13,7 +13,7 @@ use std::time::Duration;
 
 use footbridge_shared::id::{InstanceId, SessionId};
 use footbridge_shared::limits::RESUME_GRACE;
-use footbridge_shared::message::{FootInfo, Hello, InFlight, Resume, Welcome};
+use footbridge_shared::message::{FootInfo, Hello, InFlight, Resume, ServerInfo, Welcome};
 use tokio_util::sync::CancellationToken;
 
 use crate::calls::{Calls, Capacity};
@@ -25,6 +25,7 @@ use crate::error::{Exit, FootError};
 use crate::identity::Identity;
 use crate::journal::Journal;
 use crate::random;
+use crate::servers::{Infos, Servers};
 use crate::tools::{Announcer, ToolSet};
 use link::{Left, Link};
 use parts::Unfinished;
@@ -33,6 +34,8 @@ pub(crate) use probe::{Probe, probe};
 /// Bytes of `hello` that the calls in flight may take. Those that do not fit are sent again by the hub and answered from
 /// memory.
 const IN_FLIGHT_BYTES: usize = 32 * 1024;
+/// Bytes of `hello` that local servers may take.
+const SERVERS_BYTES: usize = 16 * 1024;
 
 /// A foot and all that outlives a connection.
 pub(crate) struct Session {
@@ -40,7 +43,11 @@ pub(crate) struct Session {
     identity: Identity,
     instance: InstanceId,
     tools: Arc<ToolSet>,
+    /// The local MCP servers among them.
+    servers: Arc<Servers>,
     announcer: Announcer,
+    /// Whether the hub may know of any server.
+    told_servers: bool,
     calls: Calls,
     /// Messages of the hub that are here in part.
     unfinished: Unfinished,
@@ -61,7 +68,7 @@ impl Session {
     pub(crate) fn new(
         config: FootConfig,
         identity: Identity,
-        tools: Arc<ToolSet>,
+        (tools, servers): (Arc<ToolSet>, Arc<Servers>),
         clock: SharedClock,
     ) -> Result<Self, FootError> {
         let running = usize::try_from(config.max_concurrent).unwrap_or(usize::MAX);
@@ -70,14 +77,16 @@ impl Session {
         let dialer = Arc::new(Dialer::new(&config)?);
         let folder = config.own_file("journal");
         let (journal, before) = Journal::open(folder, &instance, clock.clone());
-        let calls = Calls::new(capacity, clock.clone(), journal, before);
+        let calls = Calls::new(capacity, clock.clone(), journal, before).over(servers.line().clone());
         let cwd = cwd(&config);
         Ok(Self {
             config,
             identity,
             instance,
             tools,
+            servers,
             announcer: Announcer::default(),
+            told_servers: false,
             calls,
             unfinished: Unfinished::default(),
             clock,
@@ -99,7 +108,9 @@ impl Session {
                 Some(Ok((socket, welcome))) => {
                     let since = self.clock.boot();
                     self.welcomed(&welcome);
+                    self.servers.line().connected(welcome.resumed);
                     let left = Link::new(&mut self, socket, welcome).serve(&shutdown).await;
+                    self.servers.disconnected();
                     let now = self.clock.boot();
                     self.away_since = Some(now);
                     self.backoff.lasted(now.saturating_sub(since));
@@ -148,6 +159,7 @@ impl Session {
         Hello {
             resume: self.resume.clone().map(|session| Resume { session }),
             in_flight: that_fit(self.calls.in_flight()),
+            servers: those_that_fit(&self.servers.infos().borrow()),
             ..first_hello(&self.config, self.cwd.clone(), &self.identity, &self.instance, nonce)
         }
     }
@@ -184,6 +196,7 @@ impl Session {
                     if self.away_since.is_some_and(|since| now.saturating_sub(since) > self.grace) {
                         self.calls.drop_waiting();
                         self.unfinished.clear();
+                        self.servers.line().abandon();
                     }
                 }
             }
@@ -193,6 +206,7 @@ impl Session {
     /// Stops all calls and waits, within their grace, until they have ended and their ends are written down.
     async fn end_work(&mut self) {
         drop(self.calls.stop_all());
+        self.servers.line().abandon();
         while !self.calls.is_idle() {
             let pause = self.calls.next_tick();
             tokio::select! {
@@ -200,6 +214,7 @@ impl Session {
                 () = tokio::time::sleep(pause) => drop(self.calls.tick()),
             }
         }
+        self.servers.end().await;
         self.calls.flush().await;
     }
 }
@@ -256,6 +271,12 @@ fn that_fit(mut calls: Vec<InFlight>) -> Vec<InFlight> {
     let count = fit.count();
     calls.truncate(count);
     calls
+}
+
+/// The servers, if `hello` has room for all of them: behind it they are told anyway, and some would stand for all.
+fn those_that_fit(infos: &Infos) -> Vec<ServerInfo> {
+    let bytes: usize = infos.values().map(|info| crate::tools::raw(info).get().len()).sum();
+    if bytes <= SERVERS_BYTES { infos.values().cloned().collect() } else { Vec::new() }
 }
 
 #[cfg(test)]

@@ -3,6 +3,7 @@
 pub mod calls;
 pub mod documents;
 pub mod feet;
+pub mod packs;
 pub mod problem;
 pub mod tenants;
 pub mod tokens;

@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use footbridge_launcher::Launcher;
+use footbridge_shared::id::{EntryName, Subject};
 use tokio::net::TcpListener;
 use tokio::sync::broadcast;
 use tokio::sync::broadcast::error::RecvError;
@@ -20,9 +21,10 @@ use crate::dispatch::{Dispatcher, DispatcherParts, Sources};
 use crate::documents::{Bundled, DocumentChange, DocumentParts, Documents, FolderError};
 use crate::domain::changes::SurfaceChanges;
 use crate::domain::failure::Failure;
+use crate::domain::mcp::{McpServer, McpServers};
 use crate::domain::principal::Reach;
-use crate::domain::mcp::McpServers;
 use crate::domain::scope::Scope;
+use crate::domain::tool::ToolSource as _;
 use crate::lifecycle::Lifecycle;
 use crate::script::{Pool, PoolConfig};
 use crate::sources::builtin::{BuiltInError, BuiltInSource, NAMES, Services};
@@ -158,6 +160,7 @@ impl Hub {
             scopes: Arc::new(KnownScopes(tenants.clone())),
             built_ins: NAMES.iter().map(|name| (*name).to_owned()).collect(),
             late: keyed.clone(),
+            surfaces: surface.clone(),
         })
         .await?;
         let built_in = BuiltInSource::new(&Services {
@@ -181,7 +184,10 @@ impl Hub {
             feet: Arc::new(feet.clone()),
             lifecycle: lifecycle.clone(),
         });
-        let mcp_servers: Vec<Arc<dyn McpServers>> = vec![Arc::new(configured.clone())];
+        let mcp_servers: Vec<Arc<dyn McpServers>> = vec![
+            Arc::new(configured.clone()),
+            Arc::new(ServersOfFeet { feet: feet.clone(), configured: configured.clone() }),
+        ];
         let hosts =
             HostRules::new(address, config.public_url.as_deref(), &config.allowed_hosts, &config.allowed_origins);
         let state = AppState {
@@ -309,6 +315,22 @@ async fn follow_documents(
                 Err(RecvError::Closed) => return,
             },
         }
+    }
+}
+
+/// The MCP servers of feet, as far as documents leave room for them.
+struct ServersOfFeet {
+    feet: FeetRegistry,
+    configured: ConfiguredSource,
+}
+
+#[async_trait]
+impl McpServers for ServersOfFeet {
+    async fn servers(&self, scope: &Scope, subject: &Subject) -> Result<Vec<Arc<dyn McpServer>>, Failure> {
+        let documents = self.configured.listing(scope, subject).await?;
+        // What a layer that cannot be read names, nobody knows.
+        let hides = |name: &EntryName| documents.blind.is_some() || documents.entries.contains_key(name);
+        Ok(self.feet.servers_below(scope, subject, hides))
     }
 }
 

@@ -25,6 +25,8 @@ mod feet;
 mod input;
 mod interrupt;
 mod logging;
+mod mcp_stdio;
+mod packs;
 mod running;
 #[cfg(test)]
 mod scripted_hub;
@@ -71,6 +73,8 @@ enum Command {
     Call(call::CallArgs),
     /// List, describe and configure tools
     Tools(tools::ToolsArgs),
+    /// Show how packs are: whether their servers are there, what they offer, what is wrong
+    Packs(packs::PacksArgs),
     /// Read and write documents
     Docs(docs::DocsArgs),
     /// List feet, and release their names
@@ -81,6 +85,9 @@ enum Command {
     Token(token::TokenArgs),
     /// List, set up and delete tenants
     Tenants(tenants::TenantsArgs),
+    /// Be an MCP server on standard input and output, with the hub's tools
+    #[command(long_about = mcp_stdio::LONG)]
+    McpStdio(mcp_stdio::McpStdioArgs),
     /// Print the completions of a shell
     Completions(completions::CompletionsArgs),
 }
@@ -140,11 +147,13 @@ async fn run(command: Command, session: &mut Session) -> Result<Exit, CliError> 
         Command::Env(args) => env::run(args, session),
         Command::Call(args) => call::run(args, session).await,
         Command::Tools(args) => tools::run(args, session).await,
+        Command::Packs(args) => packs::run(args, session).await,
         Command::Docs(args) => docs::run(args, session).await,
         Command::Feet(args) => feet::run(args, session).await,
         Command::Calls(args) => calls::run(args, session).await,
         Command::Token(args) => token::run(args, session).await,
         Command::Tenants(args) => tenants::run(args, session).await,
+        Command::McpStdio(args) => mcp_stdio::run(args, session).await,
         Command::Completions(args) => completions::run(args, session),
     }
 }

@@ -4,6 +4,7 @@
 mod harness;
 mod known;
 mod outcome;
+mod player;
 mod report;
 mod suite;
 mod ways;
@@ -14,6 +15,7 @@ use crate::Result;
 use outcome::Outcomes;
 use suite::Suite;
 
+pub use player::{Script, play};
 pub use report::Report;
 pub use ways::Way;
 

@@ -150,6 +150,10 @@ fn check_permitted(report: &mut Report, resolved: &Resolved) {
         },
         KernelSandbox::Off => "off: commands may do whatever your account may".to_owned(),
     };
+    for server in &resolved.config.servers {
+        let (transport, permission) = (server.transport(), server.permission);
+        report.line("mcp server", format!("{}  ({transport}; {permission}, where no rule speaks)", server.name));
+    }
     report.line("sandbox", format!("{sandbox}  ({})", resolved.origin("kernelSandbox")));
 }
 

@@ -6,14 +6,18 @@ use std::sync::Arc;
 use clap::Args;
 use comfy_table::{ContentArrangement, Table, presets};
 use footbridge_launcher::Launcher;
+use footbridge_shared::id::EntryName;
+use footbridge_shared::message::ToolEntry;
 
 use super::{BROKEN, SettingsArgs, complain, say};
 use crate::clock::SystemClock;
 use crate::config::Environment;
+use crate::error::FootError;
 use crate::exec::Jobs;
 use crate::offer;
 use crate::permissions::{Desk, Permissions};
 use crate::runner::Runner;
+use crate::servers::Servers;
 use crate::tools::ToolSet;
 
 /// Options of `foot tools`.
@@ -30,19 +34,18 @@ pub(super) struct ToolsArgs {
 pub(super) fn tools(args: ToolsArgs, environment: &Environment, here: &Path) -> u8 {
     let ToolsArgs { settings, json } = args;
     let runner = if settings.echo { Runner::Echo } else { Runner::Real };
-    let offered = settings.served(environment, here).and_then(|served| {
-        let judge = offer::judge(&served.roots, served.floor(), &served.permitted)?;
-        let permissions = Permissions::with(judge, Arc::new(Desk::closed()));
-        let jobs = Jobs::new(Launcher::of_this_program(), Arc::new(SystemClock), served.exec.max_jobs);
-        Ok((offer::tools(&runner, &served.exec, &jobs, &permissions), permissions))
-    });
-    let entries = match offered {
-        Ok((tools, permissions)) => ToolSet::new(tools, &permissions).0.entries(),
+    let (entries, states) = match offered(settings, runner, environment, here) {
+        Ok(offered) => offered,
         Err(error) => {
             complain(&error);
             return error.code();
         }
     };
+    for (name, state) in &states {
+        if let Err(why) = state {
+            complain(&format!("the MCP server `{name}` is not there: {why}"));
+        }
+    }
     if json {
         return match serde_json::to_string_pretty(&entries) {
             Ok(json) => say(&format!("{json}\n")),
@@ -60,4 +63,35 @@ pub(super) fn tools(args: ToolsArgs, environment: &Environment, here: &Path) -> 
         table.add_row([&entry.name, &entry.labels.join(", "), first.trim_end()]);
     }
     say(&format!("{table}\n"))
+}
+
+/// How a server is.
+type State = (EntryName, Result<(), String>);
+
+/// The tools, those of local servers among them: these are started for it, and end when they have listed theirs.
+fn offered(
+    settings: SettingsArgs,
+    runner: Runner,
+    environment: &Environment,
+    here: &Path,
+) -> Result<(Vec<ToolEntry>, Vec<State>), FootError> {
+    let served = settings.served(environment, here)?;
+    let judge = offer::judge(&served.roots, served.floor(), &served.permitted)?;
+    let permissions = Permissions::with(judge, Arc::new(Desk::closed()));
+    let clock = Arc::new(SystemClock);
+    let jobs = Jobs::new(Launcher::of_this_program(), clock.clone(), served.exec.max_jobs);
+    let tools = ToolSet::new(offer::tools(&runner, &served.exec, &jobs, &permissions), &permissions).0;
+    if served.servers.is_empty() {
+        return Ok((tools.entries(), Vec::new()));
+    }
+    let tools = Arc::new(tools);
+    let states = super::block_on(async {
+        let servers = Servers::open(served.ca.as_deref(), (&tools, &permissions), clock)?;
+        servers.apply(&served.servers, &offer::orders(&served.exec, &permissions), &permissions);
+        let states = servers.settled().await;
+        let entries = tools.entries();
+        servers.end().await;
+        Ok((entries, states))
+    });
+    states.map_err(FootError::Runtime)?
 }

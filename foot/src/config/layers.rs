@@ -2,6 +2,8 @@
 
 use std::path::{Path, PathBuf};
 
+use footbridge_shared::limits::MAX_SERVERS_PER_FOOT;
+
 use super::own::Own;
 use super::{ConfigError, Environment, Origin, Permitted, Served, Settings, Token, TokenError, TokenSource};
 use super::{file, settings};
@@ -60,6 +62,7 @@ impl Layers {
             permitted,
             exec,
             servers,
+            ca: self.pick("ca", |layer| layer.ca.take()).map(|path| here.join(path)),
             mcp_json,
         })
     }
@@ -78,6 +81,9 @@ impl Layers {
             }
         }
         servers.sort_by(|a, b| a.name.cmp(&b.name));
+        if servers.len() > MAX_SERVERS_PER_FOOT {
+            return Err(ConfigError::TooManyServers(servers.len()));
+        }
         Ok(servers)
     }
 

@@ -29,6 +29,11 @@ impl Backoff {
         self.failures = 0;
     }
 
+    /// Whether the last connection was a good one.
+    pub(crate) const fn is_fresh(&self) -> bool {
+        self.failures == 0
+    }
+
     /// The next wait. `unit` is random in `0.0..1.0`; what the hub asked for is the least.
     pub(crate) fn next(&mut self, asked: Option<Duration>, unit: f64) -> Duration {
         let limit = RECONNECT_MIN.saturating_mul(2_u32.saturating_pow(self.failures)).min(RECONNECT_MAX);

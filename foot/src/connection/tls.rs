@@ -13,6 +13,13 @@ use crate::error::FootError;
 
 /// The public authorities, and the certificates of a file.
 pub(super) fn connector(ca: Option<&Path>) -> Result<Connector, FootError> {
+    let mut config = client_config(ca)?;
+    config.alpn_protocols = vec![b"http/1.1".to_vec()];
+    Ok(Connector::Rustls(Arc::new(config)))
+}
+
+/// The same for other uses.
+pub(crate) fn client_config(ca: Option<&Path>) -> Result<ClientConfig, FootError> {
     let mut roots = RootCertStore { roots: webpki_roots::TLS_SERVER_ROOTS.to_vec() };
     if let Some(path) = ca {
         let fail = |reason: String| FootError::Certificates { path: path.display().to_string(), reason };
@@ -26,13 +33,11 @@ pub(super) fn connector(ca: Option<&Path>) -> Result<Connector, FootError> {
         }
     }
     let fail = |error: rustls::Error| FootError::Certificates { path: String::new(), reason: error.to_string() };
-    let mut config = ClientConfig::builder_with_provider(Arc::new(ring::default_provider()))
+    Ok(ClientConfig::builder_with_provider(Arc::new(ring::default_provider()))
         .with_safe_default_protocol_versions()
         .map_err(fail)?
         .with_root_certificates(roots)
-        .with_no_client_auth();
-    config.alpn_protocols = vec![b"http/1.1".to_vec()];
-    Ok(Connector::Rustls(Arc::new(config)))
+        .with_no_client_auth())
 }
 
 #[cfg(test)]

@@ -48,6 +48,11 @@ impl Orders {
         &self.settings
     }
 
+    /// Whether the owner has anything confined at all.
+    pub(crate) fn confine(&self) -> bool {
+        self.settings.sandbox == KernelSandbox::Required
+    }
+
     /// What goes into an order besides what it is for, as a text: where it is the same, an order is.
     pub(crate) fn fingerprint(&self) -> String {
         let Self { policy, write, settings, inherited } = self;

@@ -11,6 +11,7 @@ struct Place {
     offer: Offer,
     config: FootConfig,
     tools: Arc<ToolSet>,
+    servers: Arc<Servers>,
 }
 
 const HUB: &str = "hub: https://hub.example.org\nproject: web\nname: laptop\ntokenFile: /t0\n";
@@ -41,8 +42,10 @@ fn place() -> Place {
     std::fs::create_dir_all(config.own_folder()).unwrap();
     let offer = Offer::open(&config, Box::new(Headless), crate::clock::ManualClock::shared()).unwrap();
     let permissions = offer.permissions(&config).unwrap();
-    let tools = ToolSet::new(offer.tools(&config, &permissions), &permissions).0;
-    Place { dir, offer, config, tools: Arc::new(tools) }
+    let tools = Arc::new(ToolSet::new(offer.tools(&config, &permissions), &permissions).0);
+    let clock = crate::clock::ManualClock::shared();
+    let servers = Servers::launched_by(crate::servers::tests::launcher(), (&tools, &permissions), clock);
+    Place { dir, offer, config, tools, servers }
 }
 
 impl Place {
@@ -57,7 +60,7 @@ impl Place {
         let mut changes = self.tools.follow();
         changes.mark_unchanged();
         tokio::select! {
-            () = follow(source(self.dir.path()), self.config.clone(), &self.offer, &self.tools) => {}
+            () = follow(source(self.dir.path()), self.config.clone(), &self.offer, &self.tools, &self.servers) => {}
             changed = changes.changed() => changed.unwrap(),
         }
     }
@@ -111,7 +114,7 @@ async fn an_answer_that_was_taken_back_elsewhere_no_longer_holds() {
         }
     };
     tokio::select! {
-        () = follow(source(place.dir.path()), place.config.clone(), &place.offer, &place.tools) => {}
+        () = follow(source(place.dir.path()), place.config.clone(), &place.offer, &place.tools, &place.servers) => {}
         () = forgotten => {}
     }
     assert_eq!(place.offer.answers().all(), []);
@@ -124,7 +127,51 @@ fn what_a_foot_is_born_with_stays_as_it_was() {
     write(place.dir.path(), &format!("{text}{DENY}"));
     let next = (source(place.dir.path()).read)().unwrap();
     assert_eq!(born_with(&place.config, &next), ["hub", "tokenFile", "project", "name", "share", "maxConcurrent"]);
-    let now = take_up(&place.config, next, &place.offer, &place.tools).unwrap();
+    let now = take_up(&place.config, next, &place.offer, (&place.tools, &place.servers)).unwrap();
     assert_eq!((now.name.as_str(), now.project.as_str(), now.permitted.rules.count()), ("laptop", "web", 1));
     assert!(now.deny.contains(&"/t".into()), "a token to come is kept to itself");
+}
+
+#[tokio::test]
+async fn servers_come_and_go_with_the_settings_and_with_the_file_of_other_programs() {
+    use crate::servers::tests::fake;
+    let place = place();
+    let program = std::env::current_exe().unwrap();
+    let server = format!(
+        "{{command: '{}', args: [--exact, '{}', --nocapture], env: {{{}: session}}",
+        program.display(),
+        fake::TEST,
+        fake::KIND
+    );
+    let json = serde_json::json!({"mcpServers": {"B": {"command": program, "args": ["--exact", fake::TEST, "--nocapture"],
+        "env": {fake::KIND: "session"}}}});
+    let beside = place.dir.path().join("mcp.json");
+    let settings = format!("{HUB}kernelSandbox: off\nmcpJson: {}\n", beside.display());
+    let offered = async |packs: &[&str]| {
+        let mut changes = place.tools.follow();
+        loop {
+            let of = |pack: &str| place.tools.get(&format!("{pack}__state")).is_some();
+            if ["a", "b"].iter().all(|pack| of(pack) == packs.contains(pack)) {
+                return;
+            }
+            changes.changed().await.unwrap();
+        }
+    };
+    let story = async {
+        std::fs::write(&beside, r#"{"mcpServers": {}}"#).unwrap();
+        write(place.dir.path(), &format!("{settings}servers: {{a: {server}}}}}\n"));
+        offered(&["a"]).await;
+        std::fs::write(&beside, json.to_string()).unwrap();
+        offered(&["a", "b"]).await;
+        write(place.dir.path(), &format!("{settings}servers: {{a: {server}, disabled: true}}}}\n"));
+        offered(&["b"]).await;
+        let mut infos = place.servers.infos();
+        infos.wait_for(|infos| infos.keys().all(|name| name.as_str() == "b")).await.unwrap();
+        place.servers.end().await;
+    };
+    let following = follow(source(place.dir.path()), place.config.clone(), &place.offer, &place.tools, &place.servers);
+    tokio::select! {
+        () = following => {}
+        story = tokio::time::timeout(std::time::Duration::from_secs(60), story) => story.unwrap(),
+    }
 }

@@ -81,7 +81,8 @@ pub(crate) enum Target {
         env: BTreeMap<String, String>,
         /// Where it starts; relative to the first root, which is the default.
         cwd: Option<PathBuf>,
-        /// Whether the kernel keeps it within what is granted, as it does commands.
+        /// Whether the kernel keeps it within what is granted, as it does commands. Not by default: the owner names the
+        /// program, as in any other client of MCP, and most of them need caches, packages and settings of their own.
         confine: bool,
     },
     /// At an address.
@@ -222,7 +223,7 @@ impl ServerText {
         } else {
             command
         };
-        Ok(Target::Program { command, args: self.args, env: self.env, cwd, confine: self.confine.unwrap_or(true) })
+        Ok(Target::Program { command, args: self.args, env: self.env, cwd, confine: self.confine.unwrap_or(false) })
     }
 
     fn http(self) -> Result<Target, String> {
@@ -288,7 +289,7 @@ mod tests {
             (SessionMode::Process, Mode::Allow, "stdio")
         );
         let Target::Program { command, cwd, confine, .. } = program.target else { panic!("a program") };
-        assert_eq!((command.as_str(), cwd, confine), ("/home/ada/bin/server", Some("sub".into()), true));
+        assert_eq!((command.as_str(), cwd, confine), ("/home/ada/bin/server", Some("sub".into()), false));
         let http =
             check("url: http://localhost:1/mcp\nheaders: {Authorization: Bearer s3cret}\ntransport: sse").unwrap();
         assert_eq!((http.session, http.transport()), (SessionMode::Shared, "sse"));

@@ -9,10 +9,9 @@ use footbridge_shared::limits::{
     BULK_BYTES, CLOSE_BAD_FRAMES, MAX_BAD_FRAMES, MAX_ENVELOPE_BYTES, MAX_FRAME_BYTES, MAX_RESULT_BYTES,
 };
 use footbridge_shared::message::{
-    Bye, Call, FootToHub, HubToFoot, Ping, Pong, Request, Response, ToolsAck, Welcome, WireError,
+    Bye, Call, FootToHub, HubToFoot, Ping, Pong, Request, Servers, ToolsAck, Welcome, WireError,
 };
 use footbridge_shared::part::Part;
-use serde_json::json;
 use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 
@@ -24,8 +23,10 @@ use crate::clock::{HubClock, millis};
 use crate::connection::{Ended, Socket};
 use crate::failure::{Failure, shown};
 use crate::frame::Frame;
+use crate::line::Line;
 use crate::random;
-use crate::tools::{Registered, Snapshot, raw};
+use crate::servers::Infos;
+use crate::tools::{Registered, Snapshot};
 
 mod incoming;
 
@@ -35,8 +36,6 @@ pub(super) const CLOSE_NORMAL: u16 = 1000;
 const MIN_FRAME_BYTES: usize = 4 * 1024;
 /// How long results may take to leave once there are no more to come.
 const DRAIN_TIMEOUT: Duration = Duration::from_secs(5);
-/// JSON-RPC: there is no such method.
-const METHOD_NOT_FOUND: i32 = -32601;
 
 /// How a connection was left.
 pub(super) enum Left {
@@ -51,6 +50,7 @@ pub(super) struct Link<'a> {
     session: &'a mut Session,
     wire: Wire,
     tools: watch::Receiver<Snapshot>,
+    servers: watch::Receiver<Infos>,
     owner: Subject,
     frame_bytes: usize,
     result_bytes: usize,
@@ -70,6 +70,7 @@ impl<'a> Link<'a> {
         let limit = usize::try_from(welcome.limits.frame_bytes).unwrap_or(MAX_FRAME_BYTES);
         Self {
             tools: session.tools.follow(),
+            servers: session.servers.infos(),
             heartbeat: Heartbeat::new(&welcome.limits, session.clock.boot()),
             session,
             wire: Wire::new(socket),
@@ -92,9 +93,15 @@ impl<'a> Link<'a> {
         }
         self.session.announcer.restart();
         self.session.calls.set_message_bytes(self.result_bytes.saturating_add(MAX_ENVELOPE_BYTES));
+        self.session.calls.set_owner(self.owner.clone());
         self.wire.set_frame_bytes(self.frame_bytes);
+        // Those that are gone meanwhile, too: a hub keeps what it knows until it is told.
+        if self.session.told_servers || !self.servers.borrow().is_empty() {
+            self.tell_servers();
+        }
         self.announce();
         // What the hub has not acknowledged: a connection may have ended between result and `ack`.
+        let line = self.session.servers.line().clone();
         let unacked = self.session.calls.unacked();
         self.push_all(unacked);
         loop {
@@ -115,6 +122,8 @@ impl<'a> Link<'a> {
                     self.push_all(frames);
                 }
                 Ok(()) = self.tools.changed() => self.announce(),
+                Ok(()) = self.servers.changed() => self.tell_servers(),
+                () = line.news(), if room => self.pass_on(&line),
                 () = tokio::time::sleep(pause) => {}
             }
         }
@@ -200,6 +209,7 @@ impl<'a> Link<'a> {
                 tracing::debug!(call = %cancel.call, reason = shown(&cancel.reason), "cancel");
                 let answer = self.session.calls.cancel(&cancel);
                 self.push_all(answer);
+                self.session.servers.cancel(&cancel.call);
                 self.forget_parts(&cancel.call);
             }
             HubToFoot::Ack(ack) => {
@@ -212,7 +222,8 @@ impl<'a> Link<'a> {
             HubToFoot::Ping(ping) => self.push(&Pong { echo_ms: ping.sent_ms, sent_ms: millis(now) }.into()),
             HubToFoot::Pong(pong) => self.hub_clock.heard(pong.echo_ms, pong.sent_ms, now),
             HubToFoot::ToolsAck(ack) => report(&ack),
-            HubToFoot::Request(request) => self.push(&no_server(request).into()),
+            HubToFoot::Request(request) => self.request(request, now),
+            HubToFoot::UpcallResult(result) => self.session.servers.line().answered(result),
             HubToFoot::Draining(draining) => {
                 let wait = Duration::from_millis(draining.reconnect_after_ms);
                 // The hub spreads its feet: it tells each of them something else.
@@ -229,7 +240,7 @@ impl<'a> Link<'a> {
                 tracing::debug!(kind = shown(&kind), count = self.unknown_frames, "a type of message we do not know");
             }
             // Answers to what this foot never asks for, and a handshake that is over.
-            HubToFoot::UpcallResult(_) | HubToFoot::Challenge(_) | HubToFoot::Welcome(_) => {
+            HubToFoot::Challenge(_) | HubToFoot::Welcome(_) => {
                 tracing::debug!("a message that is not awaited")
             }
         }
@@ -262,6 +273,32 @@ impl<'a> Link<'a> {
         let tool = self.session.tools.get(&call.tool).ok_or_else(|| Failure::unknown_tool(&call.tool))?;
         let left = Duration::from_millis(call.deadline_ms).saturating_sub(self.hub_clock.delay(call.sent_ms, now));
         Ok((tool, left))
+    }
+
+    /// Hands a request to the server that it is for: nothing waits for its answer here.
+    fn request(&mut self, request: Request, now: Duration) {
+        let caller = &request.caller.subject;
+        if self.leaving || !self.session.config.share.admits(&self.owner, caller) {
+            tracing::warn!(call = %request.call, %caller, server = shown(&request.server), "refused a request");
+            return self.session.servers.refuse(request);
+        }
+        let delay = self.hub_clock.delay(request.sent_ms, now);
+        let left = Duration::from_millis(request.deadline_ms).saturating_sub(delay);
+        let by_owner = *caller == self.owner;
+        self.session.servers.request(request, left, by_owner);
+    }
+
+    /// What local servers say, and answers to requests.
+    fn pass_on(&mut self, line: &Line) {
+        for message in line.take() {
+            self.push(&message);
+        }
+    }
+
+    fn tell_servers(&mut self) {
+        let servers = self.servers.borrow_and_update().values().cloned().collect();
+        self.session.told_servers = true;
+        self.push(&Servers { servers }.into());
     }
 
     fn bad_frame(&mut self, message: &str) -> Option<Ended> {
@@ -305,6 +342,7 @@ impl<'a> Link<'a> {
     /// Says good-bye: stops all calls, answers them, and closes.
     async fn leave(mut self) -> Left {
         self.leaving = true;
+        let line = self.session.servers.line().clone();
         let stopped = self.session.calls.stop_all();
         self.push_all(stopped);
         let mut drained_by = None;
@@ -321,6 +359,7 @@ impl<'a> Link<'a> {
                         return Left::Stopped;
                     }
                 }
+                () = line.news() => self.pass_on(&line),
                 event = self.session.calls.next() => {
                     let frames = self.session.calls.settle(event);
                     self.push_all(frames);
@@ -343,11 +382,4 @@ fn report(ack: &ToolsAck) {
         let (tool, message) = (shown(&rejected.tool), shown(&rejected.message));
         tracing::warn!(tool, code = %rejected.code, message, "the hub did not take a tool");
     }
-}
-
-/// This foot has no MCP servers: the hub learns so as from a server that does not know a method.
-fn no_server(request: Request) -> Response {
-    let message = format!("this foot has no MCP server `{}`", shown(&request.server));
-    let error = raw(&json!({ "code": METHOD_NOT_FOUND, "message": message }));
-    Response { call: request.call, result: None, error: Some(error) }
 }

@@ -6,7 +6,7 @@ use footbridge_shared::id::CallId;
 use footbridge_shared::limits::{FOOT_PARTS_BYTES, MAX_MESSAGE_BYTES};
 use footbridge_shared::message::PartsFrom;
 use footbridge_shared::part::{Part, PartsId};
-use footbridge_shared::parts::{Assembly, Taken};
+use footbridge_shared::parts::{Assembly, Taken, outlives_connection};
 
 /// Unfinished messages of one session, and the room that they share.
 #[derive(Debug, Default)]
@@ -22,6 +22,8 @@ struct Message {
     assembly: Assembly,
     /// Counts up within the session.
     number: u64,
+    /// Whether it goes on over the next connection.
+    outlives: bool,
 }
 
 /// Whether a message may have so many bytes more. The oldest one may exceed the room: it ends, and frees its own.
@@ -41,7 +43,8 @@ impl Unfinished {
                 // Of a message that was cancelled, or that the hub will send from its start.
                 return Taken::Dropped;
             }
-            let message = Message { assembly: Assembly::default(), number: self.begun };
+            let outlives = outlives_connection(part.data);
+            let message = Message { assembly: Assembly::default(), number: self.begun, outlives };
             self.messages.insert(part.id, message);
             self.begun += 1;
         }
@@ -80,6 +83,11 @@ impl Unfinished {
 
     /// The session goes on over a new connection: what to ask for first of all.
     pub(super) fn rejoin(&mut self) -> Vec<PartsFrom> {
+        let gone: Vec<PartsId> =
+            self.messages.iter().filter(|(_, message)| !message.outlives).map(|(id, _)| *id).collect();
+        for id in gone {
+            self.forget(&id);
+        }
         let wanted = |(id, message): (&PartsId, &mut Message)| {
             Some(PartsFrom { call: CallId::from_bytes(*id), seq: message.assembly.rejoin()? })
         };
@@ -125,6 +133,18 @@ mod tests {
             assert!(unfinished.forget(&[id; 16]));
         }
         assert_eq!((unfinished.used, unfinished.forget(&[0; 16])), (0, false));
+    }
+
+    #[test]
+    fn calls_outlive_a_connection_and_requests_and_answers_do_not() {
+        let mut unfinished = Unfinished::default();
+        for (id, kind) in [(1, "call"), (2, "request"), (3, "upcallResult")] {
+            let begin = format!(r#"{{"type":"{kind}","call""#);
+            assert_eq!(unfinished.take(&part(id, 0, begin.as_bytes(), false)), Taken::Kept);
+        }
+        let wanted: Vec<_> = unfinished.rejoin().into_iter().map(|wanted| (wanted.call, wanted.seq)).collect();
+        assert_eq!(wanted, [(CallId::from_bytes([1; 16]), 1)]);
+        assert_eq!(unfinished.messages.len(), 1);
     }
 
     #[test]

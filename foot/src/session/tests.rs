@@ -4,6 +4,7 @@ mod calls;
 mod connections;
 mod hub;
 mod parts;
+mod servers;
 
 use std::path::Path;
 use std::sync::Arc;
@@ -20,6 +21,7 @@ use crate::identity::Identity;
 use crate::permissions::{Defaults, Permissions};
 use crate::policy::Policy;
 use crate::runner::Runner;
+use crate::servers::Servers;
 use crate::tools::ToolSet;
 use hub::Hub;
 
@@ -52,7 +54,11 @@ impl Foot {
         let permissions = Permissions::new(policy, Defaults::default());
         let tools = Arc::new(ToolSet::new(config.runner.tools(&permissions), &permissions).0);
         let identity = Identity::open(&config).unwrap();
-        let session = Session::new(config, identity, tools.clone(), Arc::new(SystemClock)).unwrap();
+        let launcher = crate::servers::tests::launcher();
+        let servers = Servers::launched_by(launcher, (&tools, &permissions), Arc::new(SystemClock));
+        servers.apply(&config.servers, &crate::offer::orders(&config.exec, &permissions), &permissions);
+        let offered = (tools.clone(), servers);
+        let session = Session::new(config, identity, offered, Arc::new(SystemClock)).unwrap();
         let shutdown = CancellationToken::new();
         let mut task = JoinSet::new();
         task.spawn(session.run(shutdown.clone()));

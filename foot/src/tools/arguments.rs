@@ -31,6 +31,11 @@ impl Arguments {
         }
     }
 
+    /// The JSON itself; `null` counts as an empty object.
+    pub(crate) fn into_raw(self) -> Raw {
+        if self.0.get() == "null" { super::output::raw(&serde_json::Map::new()) } else { self.0 }
+    }
+
     /// Reads the arguments into the tool's own type.
     ///
     /// # Errors

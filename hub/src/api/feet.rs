@@ -33,10 +33,23 @@ pub struct FootView {
     /// Its tools, by the names on the foot, likewise.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tools: Option<Vec<String>>,
+    /// Its local MCP servers, likewise; absent also where it has none.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub servers: Vec<FootServerView>,
     /// When it connected (RFC 3339), likewise.
     #[schema(value_type = Option<String>)]
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub connected_at: Option<jiff::Timestamp>,
+}
+
+/// A local MCP server of a foot.
+#[derive(Debug, Clone, Serialize, Deserialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct FootServerView {
+    /// Its name on the foot: the pack of its tools.
+    pub name: String,
+    /// The version of MCP that it speaks.
+    pub protocol: String,
 }
 
 /// Feet: the subject's own first, then by name.

@@ -3,6 +3,8 @@
 use std::net::IpAddr;
 use std::time::Duration;
 
+use footbridge_mcp::HttpTarget;
+use reqwest::header::{AUTHORIZATION, HeaderMap, HeaderValue};
 use reqwest::{Method, Url};
 
 use super::error::CliError;
@@ -112,6 +114,22 @@ impl Client {
             .ok_or_else(|| CliError::usage_hint("which project is not said", "use --project or FOOTBRIDGE_PROJECT"))
     }
 
+    /// Where the hub is an MCP server for the connection's tenant and project: of all its tools, or of one pack's.
+    ///
+    /// # Errors
+    /// Nobody named the tenant or the project, or the token cannot be sent.
+    pub fn mcp(&self, pack: Option<&str>) -> Result<HttpTarget, CliError> {
+        let mut url = self.url_of(["mcp", self.tenant()?, self.project()?])?;
+        if let Some(pack) = pack {
+            url.query_pairs_mut().append_pair("pack", pack);
+        }
+        let token = format!("Bearer {}", self.token.reveal()).parse();
+        let mut token: HeaderValue = token.map_err(|_| CliError::usage("the token holds characters that none has"))?;
+        token.set_sensitive(true);
+        let headers = HeaderMap::from_iter([(AUTHORIZATION, token)]);
+        Ok(HttpTarget { url, headers, client: self.http.clone() })
+    }
+
     /// For whom the token of the current folder's hub speaks, where the connection is to that hub.
     pub fn subject_of_folder(&self) -> Option<&str> {
         self.connection.hub.as_ref().map(|hub| hub.subject.as_str())
@@ -167,8 +185,13 @@ impl Client {
                 segments.extend(path);
             }
         }
+        self.url_of(segments)
+    }
+
+    fn url_of<'a>(&self, segments: impl IntoIterator<Item = &'a str, IntoIter: Clone>) -> Result<Url, CliError> {
+        let segments = segments.into_iter();
         // These would be resolved, and then mean another path.
-        if let Some(odd) = segments.iter().find(|segment| matches!(**segment, "" | "." | "..")) {
+        if let Some(odd) = segments.clone().find(|segment| matches!(*segment, "" | "." | "..")) {
             return Err(CliError::usage(format!("`{odd}` is no name")));
         }
         let mut url = self.base.clone();

@@ -40,6 +40,7 @@ fn what_people_write_is_understood() {
         "token create --data d",
         "token revoke abc",
         "tenants put acme --project a,b --project c",
+        "mcp-stdio --project beta --pack files --log debug",
         "completions zsh",
     ] {
         let words: Vec<&str> = line.split(' ').collect();

@@ -111,17 +111,6 @@ fn value(key: Key, entry: &Entry, file: &Path) -> Result<OsString, Problem> {
             Ok(items.iter().map(word).collect::<Result<Vec<_>, _>>()?.join(",").into())
         }
         (Kind::Texts, _) => Err(wrong(&entry.node, "a list of texts")),
-        (Kind::List, Value::List(items)) => {
-            let mut texts = Vec::new();
-            for item in items {
-                match &item.value {
-                    Value::Text(text) if !text.contains(',') => texts.push(text.as_str()),
-                    _ => return Err(wrong(item, "a text without commas")),
-                }
-            }
-            Ok(texts.join(",").into())
-        }
-        (Kind::List, _) => Err(wrong(&entry.node, "a list of texts")),
         (Kind::Text | Kind::Path, _) => Err(wrong(&entry.node, "a text").hint("write it in quotes")),
         (Kind::Number, _) => Err(wrong(&entry.node, "a number")),
     }

@@ -48,8 +48,6 @@ pub(super) enum Kind {
     Number,
     /// Texts: a list in the file, elsewhere one text with commas between them.
     Texts,
-    /// Texts without commas; elsewhere they stand in one text, with commas between them.
-    List,
 }
 
 /// Names and default of one setting.
@@ -89,8 +87,8 @@ impl Key {
             Self::Data => ("data", "FOOTBRIDGE_DATA", Some("--data"), Kind::Path),
             Self::Documents => ("documents", "FOOTBRIDGE_DOCUMENTS", Some("--documents"), Kind::Path),
             Self::PublicUrl => ("publicUrl", "FOOTBRIDGE_PUBLIC_URL", None, Kind::Text),
-            Self::AllowedHosts => ("allowedHosts", "FOOTBRIDGE_ALLOWED_HOSTS", None, Kind::List),
-            Self::AllowedOrigins => ("allowedOrigins", "FOOTBRIDGE_ALLOWED_ORIGINS", None, Kind::List),
+            Self::AllowedHosts => ("allowedHosts", "FOOTBRIDGE_ALLOWED_HOSTS", None, Kind::Texts),
+            Self::AllowedOrigins => ("allowedOrigins", "FOOTBRIDGE_ALLOWED_ORIGINS", None, Kind::Texts),
             Self::Node => ("node", "FOOTBRIDGE_NODE", None, Kind::Text),
             Self::Log => ("log", "FOOTBRIDGE_LOG", Some("--log"), Kind::Text),
             Self::McpCommands => ("mcpCommands", "FOOTBRIDGE_MCP_COMMANDS", Some("--mcp-commands"), Kind::Texts),

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use footbridge_shared::id::{FootName, Subject};
+use footbridge_shared::id::{EntryName, FootName, Subject};
 use serde::Serialize;
 use utoipa::ToSchema;
 
@@ -62,10 +62,24 @@ pub struct FootDetails {
     pub cwd: Option<String>,
     /// Its tools, by the names on the foot, sorted.
     pub tools: Vec<String>,
+    /// Its local MCP servers, sorted.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub servers: Vec<FootServerSummary>,
     /// When it connected (RFC 3339).
     #[schema(value_type = Option<String>)]
     #[serde(skip_serializing_if = "Option::is_none")]
     pub connected_at: Option<jiff::Timestamp>,
+}
+
+/// What a list of feet says of a local MCP server.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct FootServerSummary {
+    /// Its name on the foot: the pack of its tools.
+    #[schema(value_type = String)]
+    pub name: EntryName,
+    /// The version of MCP that it speaks.
+    pub protocol: String,
 }
 
 /// What the rest of the hub asks of the foot registry.

@@ -4,12 +4,14 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 pub use footbridge_mcp::declined;
-use footbridge_mcp::{Lifecycle, RpcError, Version};
+use footbridge_mcp::{Fields, Lifecycle, RpcError, Version, codes};
+use footbridge_shared::ErrorCode;
 use footbridge_shared::id::{EntryName, Subject};
 use footbridge_shared::message::Raw;
 use tokio::sync::broadcast;
 
 use super::call::CallContext;
+use super::failure::Failure;
 use super::scope::Scope;
 
 /// The MCP client that caused a call: whom a server may ask, and tell.
@@ -157,9 +159,31 @@ pub trait McpServers: Send + Sync {
     ///
     /// # Errors
     /// When the documents cannot be read.
-    async fn servers(
-        &self,
-        scope: &Scope,
-        subject: &Subject,
-    ) -> Result<Vec<Arc<dyn McpServer>>, super::failure::Failure>;
+    async fn servers(&self, scope: &Scope, subject: &Subject) -> Result<Vec<Arc<dyn McpServer>>, Failure>;
+}
+
+/// A failure of the hub's own, for an MCP client: the error of the server that it stands for, else one with the stable code
+/// in its `data`.
+pub fn rpc_error(failure: &Failure) -> RpcError {
+    if let Some(rpc) = &failure.rpc {
+        return (**rpc).clone();
+    }
+    let code = match failure.code {
+        ErrorCode::InvalidArguments
+        | ErrorCode::BadRequest
+        | ErrorCode::InvalidPath
+        | ErrorCode::PayloadTooLarge
+        | ErrorCode::NotFound => codes::INVALID_PARAMS,
+        _ => codes::INTERNAL_ERROR,
+    };
+    let mut data = Fields::new();
+    data.set_value("code", &failure.code);
+    data.set_value("outcome", &failure.outcome);
+    if let Some(hint) = &failure.hint {
+        data.set_value("hint", hint);
+    }
+    if let Some(ms) = failure.retry_after_ms {
+        data.set_value("retryAfterMs", &ms);
+    }
+    RpcError { code, message: failure.message.clone(), data: Some(data.to_raw()) }
 }

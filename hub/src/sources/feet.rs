@@ -12,22 +12,26 @@ use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 
 use async_trait::async_trait;
 use footbridge_shared::ErrorCode;
-use footbridge_shared::id::{FootName, Subject};
+use footbridge_shared::id::{EntryName, FootName, Subject};
 use footbridge_shared::message::{Ping, Pong};
 use parking_lot::RwLock;
 use tokio::time::Instant;
 
 use crate::clock::SharedClock;
+use crate::domain::changes::SurfaceChanges;
 use crate::domain::failure::Failure;
 use crate::domain::feet::{FootDirectory, FootSummary};
 use crate::domain::journal::LateResults;
+use crate::domain::mcp::McpServer;
 use crate::domain::principal::Principal;
 use crate::domain::scope::Scope;
 use crate::domain::tool::{Listing, Tool, ToolSource};
 use crate::lifecycle::Lifecycle;
 use crate::store::{Store, StoreError, StoreResult};
 
+mod about;
 mod binding;
+mod call_frame;
 mod calls;
 mod config;
 mod connection;
@@ -39,13 +43,18 @@ mod handler;
 mod handshake;
 mod inbound;
 mod intake;
+mod lists;
 mod names;
 mod offer;
 mod outbox;
 mod parts;
 mod pending;
+mod questions;
 mod recall;
+mod requests;
 mod roster;
+mod server;
+mod servers;
 #[cfg(test)]
 mod tests;
 mod totals;
@@ -88,6 +97,8 @@ pub struct FeetParts {
     pub built_ins: BTreeSet<String>,
     /// Takes results whose callers are gone.
     pub late: Arc<dyn LateResults>,
+    /// Told when what somebody sees of feet may be something else.
+    pub surfaces: SurfaceChanges,
 }
 
 /// Numbers of what is here now.
@@ -133,9 +144,9 @@ impl FeetRegistry {
     /// # Errors
     /// When the store does not answer.
     pub async fn open(parts: FeetParts) -> StoreResult<Self> {
-        let FeetParts { config, store, clock, lifecycle, scopes, built_ins, late } = parts;
-        let node =
-            Node { name: config.node.clone(), limits: config.limits(), started: Instant::now(), parts: Arc::default() };
+        let FeetParts { config, store, clock, lifecycle, scopes, built_ins, late, surfaces } = parts;
+        let (name, limits) = (config.node.clone(), config.limits());
+        let node = Node { name, limits, started: Instant::now(), surfaces, parts: Arc::default() };
         let stored = store.changes();
         let core = Arc::new(Core {
             node: Arc::new(node),
@@ -209,8 +220,24 @@ impl FeetRegistry {
 #[async_trait]
 impl ToolSource for FeetRegistry {
     async fn listing(&self, scope: &Scope, subject: &Subject) -> Result<Arc<Listing>, Failure> {
-        let listing = self.core.known(scope).and_then(|roster| roster.listing(subject));
-        Ok(listing.unwrap_or_else(|| self.core.nothing.clone()))
+        let view = self.core.known(scope).and_then(|roster| roster.view(subject));
+        Ok(view.map_or_else(|| self.core.nothing.clone(), |view| view.listing.clone()))
+    }
+}
+
+impl FeetRegistry {
+    /// The MCP servers of the feet that work for `subject`, by name: those whose names, the public one and the one on the foot,
+    /// no document has. What a document names never shines through from below.
+    pub fn servers_below(
+        &self,
+        scope: &Scope,
+        subject: &Subject,
+        has_document: impl Fn(&EntryName) -> bool,
+    ) -> Vec<Arc<dyn McpServer>> {
+        let Some(view) = self.core.known(scope).and_then(|roster| roster.view(subject)) else { return Vec::new() };
+        let servers =
+            view.servers.iter().filter(|server| !has_document(server.name()) && !has_document(server.local()));
+        servers.map(|server| server.clone() as Arc<dyn McpServer>).collect()
     }
 }
 

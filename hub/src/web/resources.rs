@@ -7,6 +7,7 @@ mod feet;
 mod health;
 mod invoke;
 pub(super) mod openapi;
+mod packs;
 mod server_tools;
 pub(super) mod socket;
 mod tenants;
@@ -46,6 +47,9 @@ pub(super) fn routes() -> OpenApiRouter<Arc<AppState>> {
         .merge(calling())
         .routes(routes!(calls::list))
         .routes(routes!(calls::get, calls::cancel))
+        .routes(routes!(packs::list))
+        .routes(routes!(packs::get))
+        .routes(routes!(packs::refresh))
         .routes(routes!(feet::list))
         .routes(routes!(feet::get, feet::release))
 }

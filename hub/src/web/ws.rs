@@ -129,6 +129,7 @@ mod tests {
 
     use crate::clock::SystemClock;
     use crate::dispatch::keyed::KeyedCalls;
+    use crate::domain::changes::SurfaceChanges;
     use crate::domain::failure::Failure;
     use crate::domain::principal::{Reach, Role};
     use crate::domain::scope::Scope;
@@ -158,6 +159,7 @@ mod tests {
             lifecycle: lifecycle.clone(),
             scopes: Arc::new(NoScopes),
             built_ins: BTreeSet::new(),
+            surfaces: SurfaceChanges::default(),
         })
         .await
         .unwrap()

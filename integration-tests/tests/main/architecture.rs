@@ -64,7 +64,7 @@ const DRIVERS: &[(&str, &[&str])] = &[
     ("rusqlite", &["hub/src/store/sqlite"]),
     ("rquickjs", &["hub/src/script"]),
     ("axum", &["hub/src/web"]),
-    ("reqwest", &["hub/src/cli/client", "hub/src/sources/configured", "shared/mcp"]),
+    ("reqwest", &["hub/src/cli/client", "hub/src/sources/configured", "foot/src/servers", "shared/mcp"]),
     ("notify", &["hub/src/documents"]),
     ("granit_parser", &["hub/src/yaml"]),
     ("landlock", &["hub/src/script", "shared/launcher/src/sandbox"]),

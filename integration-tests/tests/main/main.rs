@@ -12,6 +12,7 @@ mod discovery;
 mod documents;
 mod exec;
 mod faults;
+mod foot_servers;
 mod help;
 mod hostile_foot;
 mod isolation;

@@ -202,7 +202,11 @@ impl Connection {
     /// # Errors
     /// [`ConnectError`].
     pub async fn over_sse(target: HttpTarget, open: Open) -> Result<Self, ConnectError> {
-        let _ = (target, open);
-        Err(ConnectError::Transport("sse".to_owned()))
+        let began = tokio::time::Instant::now();
+        let channel = crate::legacy::Legacy::start(target, &open).await?;
+        let timeout = open.timeout.saturating_sub(began.elapsed());
+        // Such a server knows sessions only.
+        let open = Open { preferred: Preferred::Lifecycle(Lifecycle::Session), timeout, ..open };
+        Ok(Self { inner: opened::open(channel, open).await? })
     }
 }

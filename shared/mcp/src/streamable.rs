@@ -30,6 +30,7 @@ mod tests;
 
 pub use client::{HttpClientOptions, http_client};
 pub(crate) use endpoint::{Endpoint, PostError, Posted, Speech, reason};
+pub(crate) use events::{EventStream, StreamError};
 pub(crate) use follow::{Broken, Follow};
 
 /// How long a message that nobody waits for may take: a cancellation, or an answer to the server.
@@ -291,10 +292,10 @@ impl Drop for Abandon<'_> {
 }
 
 impl Replies for HttpReplies {
-    fn reply(&self, message: Message) -> BoxFuture<'static, ()> {
-        let (endpoint, speech) = (Arc::clone(&self.endpoint), self.speech.clone());
+    fn reply(self: Arc<Self>, message: Message) -> BoxFuture<'static, ()> {
         async move {
-            let sent = tokio::time::timeout(SIDE_MESSAGE_WAIT, endpoint.post(message.to_text(), &speech)).await;
+            let sent = self.endpoint.post(message.to_text(), &self.speech);
+            let sent = tokio::time::timeout(SIDE_MESSAGE_WAIT, sent).await;
             if !matches!(sent, Ok(Ok(_))) {
                 tracing::debug!("an answer did not reach an MCP server");
             }

@@ -19,14 +19,13 @@ use crate::client::router::{Call, Origin, Replies, Router};
 use crate::client::voice::Voice;
 use crate::client::{Open, RequestOptions};
 use crate::error::RequestError;
+use crate::lines::{Line, Lines};
 use crate::message::{Message, write_call};
 
-mod lines;
 mod queue;
 #[cfg(test)]
 mod tests;
 
-use lines::{Line, Lines};
 use queue::{Queue, write_lines};
 
 /// Characters of a line that is no message that are handed on.
@@ -187,12 +186,11 @@ pub(crate) fn cancelled(id: u64) -> String {
 }
 
 impl Replies for Queue {
-    fn reply(&self, message: Message) -> BoxFuture<'static, ()> {
-        let queue = self.clone();
+    fn reply(self: Arc<Self>, message: Message) -> BoxFuture<'static, ()> {
         async move {
             let text = message.to_text();
-            let room = queue.room(text.len()).await;
-            queue.push(text, None, room);
+            let room = self.room(text.len()).await;
+            self.push(text, None, room);
         }
         .boxed()
     }

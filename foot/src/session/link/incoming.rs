@@ -43,11 +43,11 @@ impl Link<'_> {
     fn whole(&mut self, call: CallId, text: Vec<u8>) -> Option<Ended> {
         let problem = match String::from_utf8(text) {
             Ok(text) => match HubToFoot::decode(&text) {
-                Ok(message @ (HubToFoot::Call(_) | HubToFoot::Request(_) | HubToFoot::UpcallResult(_)))
-                    if message.call() == Some(&call) =>
-                {
+                Ok(message @ (HubToFoot::Call(_) | HubToFoot::Request(_))) if message.call() == Some(&call) => {
                     return self.handle(message);
                 }
+                // The id of its call belongs to the call and its end.
+                Ok(message @ HubToFoot::UpcallResult(_)) => return self.handle(message),
                 Ok(message) => format!("a `{}` that its parts do not belong to", message.kind()),
                 Err(error) => error.to_string(),
             },

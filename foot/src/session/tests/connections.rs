@@ -282,7 +282,7 @@ async fn a_request_to_an_mcp_server_is_answered_though_there_is_none() {
         "deadlineMs": 1000, "sentMs": HUB_MS, "caller": {"subject": "ada"}});
     connection.say(&request).await;
     let response = connection.hear("response").await;
-    assert_eq!((&response["call"], &response["error"]["code"]), (&json!("r"), &json!(-32601)));
+    assert_eq!((&response["call"], &response["error"]["code"]), (&json!("r"), &json!(-32603)));
 }
 
 #[tokio::test]

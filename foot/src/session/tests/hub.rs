@@ -200,6 +200,16 @@ impl Connection {
         }
     }
 
+    /// The next message of a type that is as it should be.
+    pub(super) async fn hear_so(&mut self, kind: &str, so: impl Fn(&Value) -> bool) -> Value {
+        loop {
+            let message = self.hear(kind).await;
+            if so(&message) {
+                return message;
+            }
+        }
+    }
+
     pub(super) async fn call(&mut self, id: &str, tool: &str, arguments: &Value) {
         self.say(&call(id, tool, arguments)).await;
     }

@@ -129,6 +129,7 @@ mod tests {
             version: None,
             cwd: None,
             tools: Some(vec!["file_read".to_owned(), "file_list".to_owned()]),
+            servers: Vec::new(),
             connected_at: None,
         };
         let registered = Registered::Yes(Box::new(foot));

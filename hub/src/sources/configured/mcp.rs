@@ -12,6 +12,7 @@ pub(super) mod config;
 mod dial;
 mod events;
 mod http;
+mod listening;
 mod listing;
 mod noise;
 pub(super) mod redact;
@@ -19,6 +20,8 @@ mod server;
 mod session;
 pub(super) mod shape;
 mod surface;
+#[cfg(test)]
+mod tests;
 
 use std::collections::HashMap;
 use std::sync::{Arc, Weak};

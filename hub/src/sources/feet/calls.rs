@@ -4,15 +4,17 @@ use std::sync::Arc;
 
 use footbridge_shared::id::{CallId, ToolName};
 use footbridge_shared::limits::{BUSY_RETRY_AFTER_MS, FOOT_QUEUE, MAX_MESSAGE_BYTES};
-use footbridge_shared::message::{Call, Caller, CallerClient, HubToFoot};
+use footbridge_shared::message::{Call, HubToFoot};
 use footbridge_shared::{ErrorCode, Outcome};
 use serde_json::value::RawValue;
 use tokio::sync::oneshot;
 
+use super::call_frame::CallFrame;
 use super::config::millis;
 use super::foot::{Foot, Link, cancel};
-use super::outbox::CallFrame;
 use super::pending::{Pending, Settled, Waiting, gone, not_started, unavailable};
+use super::questions::Questions;
+use super::requests::caller;
 use crate::clock::random_id;
 use crate::domain::arguments::Arguments;
 use crate::domain::call::{CallContext, CallEvent};
@@ -57,17 +59,7 @@ impl Foot {
             sent_ms: self.node.now_ms(),
             origin: self.node.name.clone(),
             extra: ctx.extra.as_ref().map(|extra| RawValue::to_owned(extra)),
-            caller: Caller {
-                subject: ctx.caller.subject.clone(),
-                process: ctx.caller.process.clone(),
-                client: ctx.client.as_ref().map(|client| {
-                    Box::new(CallerClient {
-                        protocol: client.version().to_string(),
-                        capabilities: client.capabilities().clone(),
-                        session: client.session().map(str::to_owned),
-                    })
-                }),
-            },
+            caller: caller(ctx),
         };
         let text = HubToFoot::from(message).encode();
         if text.len() > MAX_MESSAGE_BYTES {
@@ -101,7 +93,8 @@ impl Foot {
         }
         let room = self.room.clone().try_acquire_many_owned(bytes).map_err(|_| busy())?;
         state.outbox.call(frame.clone()).map_err(|_| busy())?;
-        let pending = Pending { frame, ctx: ctx.clone(), reply, stopped: false, parts: None, _room: room };
+        let questions = Questions::default();
+        let pending = Pending { frame, ctx: ctx.clone(), reply, stopped: false, parts: None, questions, _room: room };
         state.pending.insert(call.clone(), pending);
         drop(state);
         Ok(Waiting::new(self.clone(), call, end))

@@ -109,6 +109,7 @@ pub(super) async fn run<S: FootSocket>(core: Arc<Core>, socket: S, principal: Ar
 async fn serve<S: FootSocket>(core: &Arc<Core>, wire: &mut Wire<S>, seat: &Seat, principal: &Principal) -> Parting {
     let outbox = wire.outbox().clone();
     let mut inbound = Inbound::new(core, seat, &outbox);
+    inbound.refresh_servers();
     let mut heart = Heart::new(core);
     let mut beat = pin!(tokio::time::sleep(heart.interval()));
     let mut inheritance = pin!(tokio::time::sleep(core.config.takeover_grace));
@@ -132,7 +133,7 @@ async fn serve<S: FootSocket>(core: &Arc<Core>, wire: &mut Wire<S>, seat: &Seat,
             () = &mut inheritance, if inherited => {
                 inherited = false;
                 if seat.foot.drop_inherited(seat.epoch) {
-                    seat.roster.tools_changed();
+                    seat.roster.offers_changed();
                 }
                 continue;
             }

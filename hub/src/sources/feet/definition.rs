@@ -70,6 +70,8 @@ impl Definition {
 #[derive(Debug)]
 pub(super) struct FootTool {
     definition: Arc<Definition>,
+    /// Counts up within the foot as tools are announced.
+    pub(super) order: u64,
     bare: OnceLock<Arc<Tool>>,
     qualified: OnceLock<Arc<Tool>>,
 }
@@ -78,8 +80,19 @@ pub(super) struct FootTool {
 pub(super) type ToolSet = BTreeMap<ToolName, Arc<FootTool>>;
 
 impl FootTool {
-    pub(super) fn new(definition: Arc<Definition>) -> Self {
-        Self { definition, bare: OnceLock::new(), qualified: OnceLock::new() }
+    pub(super) fn new(definition: Arc<Definition>, order: u64) -> Self {
+        Self { definition, order, bare: OnceLock::new(), qualified: OnceLock::new() }
+    }
+
+    /// The pack that it belongs to.
+    pub(super) fn pack(&self) -> Option<&str> {
+        self.definition.entry.pack.as_deref()
+    }
+
+    /// Its name where it comes from.
+    pub(super) fn original_name(&self) -> &str {
+        let Definition { name, entry, .. } = &*self.definition;
+        entry.original_name.as_deref().unwrap_or(name.as_str())
     }
 
     /// Whether this is the tool that `definition` describes.

@@ -3,25 +3,29 @@
 //! Connections are told apart by an epoch that only counts up. Whatever a connection does to its foot names its epoch;
 //! a connection that was replaced can do nothing, however late it ends.
 
-use std::collections::{BTreeMap, HashMap, HashSet};
+use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
 use footbridge_shared::id::{CallId, FootKey, FootName, InstanceId, SessionId, Subject, ToolName};
 use footbridge_shared::limits::{Limits, MAX_MAX_CONCURRENT};
 use footbridge_shared::message::{Cancel, FootInfo, Hello, InFlight, InFlightState, Ping, Share, Welcome};
-use footbridge_shared::text::clean_and_cut;
 use jiff::Timestamp;
 use parking_lot::Mutex;
 use tokio::sync::{Notify, Semaphore};
 use tokio::time::Instant;
 
+use super::about::shown;
 use super::config::millis;
 use super::definition::ToolSet;
 use super::frame::Ending;
+use super::lists::MAX_LIST_BYTES;
 use super::outbox::Outbox;
 use super::parts::{FootRoom, HubRoom, Incoming};
 use super::pending::{Lost, Pending, not_started};
-use crate::domain::feet::{FootDetails, FootState};
+use super::questions::MAX_QUESTION_BYTES;
+use super::requests::Request;
+use super::servers::{CheckedServer, ServerSet};
+use crate::domain::changes::SurfaceChanges;
 use crate::domain::journal::FootTarget;
 use crate::domain::scope::Scope;
 
@@ -31,11 +35,6 @@ pub(super) const NOBODY_WAITS: &str = "nobody waits for the result any more";
 /// Most that the frames of calls that run on one foot, or wait for it, may take together, in bytes.
 pub(super) const MAX_PENDING_BYTES: usize = 32 * 1024 * 1024;
 
-/// Longest name of a machine, version and the like that a foot may show, in characters.
-const MAX_INFO_CHARS: usize = 256;
-/// Longest folder that a foot may show, in characters.
-const MAX_FOLDER_CHARS: usize = 1024;
-
 /// This hub node, for its feet.
 #[derive(Debug)]
 pub(super) struct Node {
@@ -43,6 +42,8 @@ pub(super) struct Node {
     pub(super) name: String,
     pub(super) limits: Limits,
     pub(super) started: Instant,
+    /// Told when what somebody sees of feet may be something else.
+    pub(super) surfaces: SurfaceChanges,
     /// For answers of all feet that come in parts.
     pub(super) parts: Arc<HubRoom>,
 }
@@ -58,6 +59,8 @@ impl Node {
 #[derive(Debug)]
 pub(super) struct Arrival {
     pub(super) hello: Box<Hello>,
+    /// Those that `hello` names, checked.
+    pub(super) servers: Vec<CheckedServer>,
     pub(super) owner: Subject,
     pub(super) outbox: Arc<Outbox>,
     /// Of this connection: larger than all before it.
@@ -92,6 +95,10 @@ pub(super) struct Foot {
     pub(super) room: Arc<Semaphore>,
     /// For answers that come in parts.
     pub(super) parts: Arc<FootRoom>,
+    /// Bytes that further questions to clients may take.
+    pub(super) questions: Arc<Semaphore>,
+    /// Bytes that lists of its MCP servers may take.
+    pub(super) lists: Arc<Semaphore>,
     /// Told when the epoch changes.
     news: Notify,
 }
@@ -104,18 +111,26 @@ pub(super) struct State {
     pub(super) outbox: Arc<Outbox>,
     instance: InstanceId,
     session: SessionId,
-    info: FootInfo,
+    pub(super) info: FootInfo,
     pub(super) share: Share,
     pub(super) max_concurrent: usize,
-    connected_at: Timestamp,
+    pub(super) connected_at: Timestamp,
     pub(super) tools: Arc<ToolSet>,
+    /// Tools announced so far.
+    pub(super) announced: u64,
+    /// Its local MCP servers.
+    pub(super) servers: Arc<ServerSet>,
     /// The tools are those of the process before.
     pub(super) inherited: bool,
     /// Of the last `tools` of this instance.
     pub(super) revision: Option<u64>,
     pub(super) pending: HashMap<CallId, Pending>,
+    /// Of the connection that is here.
+    pub(super) requests: HashMap<CallId, Request>,
     /// What is here of answers in parts that nobody waits for: those of keyed calls are wanted all the same.
     pub(super) unawaited: HashMap<CallId, Box<Incoming>>,
+    /// What is here of other messages in parts, by ids of their own. They go with their connection.
+    pub(super) aside: HashMap<CallId, Box<Incoming>>,
 }
 
 /// Where a foot is.
@@ -143,10 +158,14 @@ impl Foot {
             max_concurrent: 1,
             connected_at: arrival.now,
             tools: Arc::default(),
+            announced: 0,
+            servers: Arc::default(),
             inherited: false,
             revision: None,
             pending: HashMap::new(),
+            requests: HashMap::new(),
             unawaited: HashMap::new(),
+            aside: HashMap::new(),
             info,
         };
         let FootInfo { name, id, .. } = &arrival.hello.foot;
@@ -159,6 +178,8 @@ impl Foot {
             key: id.clone(),
             state: Mutex::new(state),
             room: Arc::new(Semaphore::new(MAX_PENDING_BYTES)),
+            questions: Arc::new(Semaphore::new(MAX_QUESTION_BYTES)),
+            lists: Arc::new(Semaphore::new(MAX_LIST_BYTES)),
             news: Notify::new(),
         }
     }
@@ -166,19 +187,20 @@ impl Foot {
     /// Makes a connection the foot's own: a resume if it is the same process with its session, a takeover otherwise.
     /// Puts `welcome` in its outbox, and whatever has to follow it.
     pub(super) fn attach(&self, arrival: Arrival) -> Attached {
-        let Arrival { hello, outbox, epoch, session, shared_name, now, .. } = arrival;
+        let Arrival { hello, servers, outbox, epoch, session, shared_name, now, .. } = arrival;
         let Hello { foot: info, share, resume, in_flight, max_concurrent, .. } = *hello;
         let mut state = self.state.lock();
         let (was_open, was_here) = (state.link == Link::Open, state.link != Link::Gone);
         let same_process = state.instance == info.instance;
         let resumed = was_here && same_process && resume.is_some_and(|resume| resume.session == state.session);
         // While it was away its names were held, or it comes back with what it offered.
-        let was_held = was_here && !was_open && !state.tools.is_empty();
+        let was_held = was_here && !was_open && !(state.tools.is_empty() && state.servers.is_empty());
         let share_changed = was_open && state.share != share;
         let before = std::mem::replace(&mut state.outbox, outbox);
         if was_here {
             before.end(if resumed { Ending::resumed() } else { Ending::superseded() });
         }
+        state.drop_connection();
         state.epoch = epoch;
         state.link = Link::Open;
         state.info = shown(info);
@@ -195,6 +217,8 @@ impl Foot {
                 state.tools = Arc::default();
             }
         }
+        // A process that resumes may name them right after.
+        let serves_others = !(resumed && servers.is_empty()) && state.set_servers(servers);
         state.outbox.control(Welcome {
             session: state.session.clone(),
             owner: self.owner.clone(),
@@ -215,7 +239,7 @@ impl Foot {
             std::mem::take(&mut state.pending)
         };
         self.dismiss(&state, in_flight);
-        let changed = share_changed || was_held;
+        let changed = share_changed || was_held || serves_others;
         let attached = Attached { resumed, changed, inherited: state.inherited };
         drop(state);
         self.news.notify_waiters();
@@ -261,6 +285,7 @@ impl Foot {
         let own = state.epoch == epoch && state.link == Link::Open;
         if own {
             state.link = Link::Away;
+            state.drop_connection();
         }
         own
     }
@@ -317,46 +342,6 @@ impl Foot {
         }
     }
 
-    /// Whether the foot works for `subject`.
-    pub(super) fn admits(&self, subject: &Subject) -> bool {
-        self.state.lock().share.admits(&self.owner, subject)
-    }
-
-    /// Whether it works for anybody but its owner.
-    pub(super) fn is_shared(&self) -> bool {
-        self.state.lock().share != Share::Owner
-    }
-
-    /// Where it is.
-    pub(super) fn place(&self) -> FootState {
-        match self.state.lock().link {
-            Link::Open => FootState::Connected,
-            Link::Away => FootState::Away,
-            Link::Gone => FootState::Offline,
-        }
-    }
-
-    /// What those see of it for whom it works.
-    pub(super) fn details(&self) -> FootDetails {
-        let state = self.state.lock();
-        let share = match &state.share {
-            Share::Owner => "owner",
-            Share::Project => "project",
-            Share::Subjects(_) => "subjects",
-        };
-        let listed = state.link == Link::Open;
-        FootDetails {
-            share: share.to_owned(),
-            version: state.info.version.clone(),
-            os: state.info.os.clone(),
-            arch: state.info.arch.clone(),
-            hostname: state.info.hostname.clone(),
-            cwd: state.info.cwd.clone(),
-            tools: state.tools.keys().filter(|_| listed).map(ToString::to_string).collect(),
-            connected_at: Some(state.connected_at),
-        }
-    }
-
     /// Calls that run here or wait.
     #[cfg(test)]
     pub(super) fn pending(&self) -> usize {
@@ -365,24 +350,19 @@ impl Foot {
 }
 
 impl State {
+    /// What does not outlive a connection is over: requests fail.
+    fn drop_connection(&mut self) {
+        self.requests.clear();
+        self.aside.clear();
+    }
+
     fn give_up(&mut self) -> HashMap<CallId, Pending> {
         self.link = Link::Gone;
-        self.tools = Arc::new(BTreeMap::new());
+        self.drop_connection();
+        self.tools = Arc::default();
+        self.servers = Arc::default();
         self.unawaited.clear();
         std::mem::take(&mut self.pending)
-    }
-}
-
-/// What a foot says of itself, as others may see it.
-fn shown(info: FootInfo) -> FootInfo {
-    let short = |text: &str| clean_and_cut(text, MAX_INFO_CHARS);
-    FootInfo {
-        version: short(&info.version),
-        os: short(&info.os),
-        arch: short(&info.arch),
-        hostname: short(&info.hostname),
-        cwd: info.cwd.map(|folder| clean_and_cut(&folder, MAX_FOLDER_CHARS)),
-        ..info
     }
 }
 

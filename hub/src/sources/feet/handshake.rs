@@ -127,7 +127,7 @@ async fn seat<S: FootSocket>(
     core: &Core,
     wire: &mut Wire<S>,
     principal: &Principal,
-    hello: Box<Hello>,
+    mut hello: Box<Hello>,
     nonce: &str,
 ) -> Result<Seat, NoSeat> {
     if !principal.has(Role::Foot) {
@@ -161,12 +161,14 @@ async fn seat<S: FootSocket>(
             Ending::try_later("the hub cannot check the name just now")
         }
     })?;
+    let servers = core.intake.servers(&hello.foot.name, std::mem::take(&mut hello.servers));
     let session = SessionId::parse(&random_id()).map_err(|_| Ending::try_later("no session id could be made"))?;
     let roster = core.roster_of(&scope);
     roster.bind(address, hello.foot.id.clone());
     let epoch = core.next_epoch();
     let (foot, attached) = roster.attach(Arrival {
         hello,
+        servers,
         owner: principal.subject.clone(),
         outbox: wire.outbox().clone(),
         epoch,

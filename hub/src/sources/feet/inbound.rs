@@ -1,5 +1,6 @@
 //! What a seated foot says.
 
+mod mcp;
 mod offers;
 mod parts;
 
@@ -8,9 +9,8 @@ use std::sync::Arc;
 use footbridge_shared::ErrorCode;
 use footbridge_shared::id::CallId;
 use footbridge_shared::limits::{MAX_BAD_FRAMES, MAX_FRAME_BYTES};
-use footbridge_shared::message::{DecodeError, FootToHub, Output, Progress, Upcall, UpcallResult, WireError};
+use footbridge_shared::message::{DecodeError, FootToHub, Output, Progress, UpcallCancel, WireError};
 use footbridge_shared::text::clean_and_cut;
-use serde_json::value::to_raw_value;
 
 use super::Core;
 use super::calls::Told;
@@ -18,16 +18,13 @@ use super::connection::Seat;
 use super::frame::Frame;
 use super::outbox::Outbox;
 use super::pending::{Settled, settled_by_failure, settled_by_result};
+use super::requests::unreadable;
 use crate::domain::call::CallEvent;
 use crate::domain::journal::Kept;
+use crate::domain::mcp::rpc_error;
 
 use offers::{Offered, read};
 use parts::PartsOfConnection;
-
-/// JSON-RPC: there is no such method here.
-const METHOD_NOT_FOUND: i32 = -32601;
-/// The MCP question whose answer has a word for no.
-const ELICITATION: &str = "elicitation/create";
 
 /// How much of a foot's own words gets into the log or an answer, in characters.
 const MAX_SAID_CHARS: usize = 200;
@@ -128,7 +125,11 @@ impl<'a> Inbound<'a> {
             }
             FootToHub::Tools(tools) => return Ok(Next::Offers(Offered::new(tools))),
             FootToHub::Ping(ping) => self.outbox.control(self.core.node.pong(&ping)),
-            FootToHub::Upcall(upcall) => self.outbox.answer(declined(upcall)),
+            FootToHub::Upcall(upcall) => self.asked(upcall)?,
+            FootToHub::UpcallCancel(UpcallCancel { call, id }) => foot.withdraw_question(*epoch, &call, &id),
+            FootToHub::Response(response) => self.responded(response),
+            FootToHub::Notify(notify) => self.notified(notify),
+            FootToHub::Servers(servers) => self.serves(servers),
             FootToHub::Bye(bye) => return Ok(Next::Bye(said(&bye.reason))),
             FootToHub::Error(WireError { code, message }) => {
                 tracing::warn!(foot = %foot.name, %code, message = said(&message), "a foot complains");
@@ -141,12 +142,7 @@ impl<'a> Inbound<'a> {
             }
             FootToHub::PartsFrom(wanted) => self.outbox.parts_from(&wanted),
             FootToHub::Unknown(kind) => self.core.totals.unknown_type(&kind),
-            // Answers to what this hub does not ask yet, and signs of life.
-            FootToHub::Pong(_)
-            | FootToHub::UpcallCancel(_)
-            | FootToHub::Response(_)
-            | FootToHub::Notify(_)
-            | FootToHub::Servers(_) => {}
+            FootToHub::Pong(_) => {}
             FootToHub::Hello(_) => return Err("a second `hello`".to_owned()),
         }
         Ok(Next::Goes)
@@ -159,6 +155,13 @@ impl<'a> Inbound<'a> {
             Ok(Told::Done) => self.outbox.ack(call),
             Ok(Told::ToBeStored) => {}
             Err(settled) => {
+                // A foot may say so that a request cannot even be read.
+                let answer =
+                    settled.as_ref().map_or_else(|failure| Err(rpc_error(failure)), |_| Err(unreadable("it is none")));
+                if self.seat.foot.responded(self.seat.epoch, &call, answer) {
+                    self.outbox.ack(call);
+                    return Next::Goes;
+                }
                 self.core.totals.orphan();
                 self.orphans += 1;
                 return Next::Late(Box::new(Late { call, settled, logged: self.orphans <= MAX_LOGGED_ORPHANS }));
@@ -187,16 +190,4 @@ impl<'a> Inbound<'a> {
 /// A foot's words, for the log and for an answer.
 fn said(text: &str) -> String {
     clean_and_cut(text, MAX_SAID_CHARS)
-}
-
-/// No client that could be asked is known here: the local server gets its no at once.
-fn declined(upcall: Upcall) -> UpcallResult {
-    let Upcall { call, id, method, .. } = upcall;
-    let (result, error) = if method == ELICITATION {
-        (to_raw_value(&serde_json::json!({ "action": "decline" })).ok(), None)
-    } else {
-        let error = serde_json::json!({ "code": METHOD_NOT_FOUND, "message": "no client of this call can answer" });
-        (None, to_raw_value(&error).ok())
-    };
-    UpcallResult { call, id, result, error }
 }

@@ -4,15 +4,17 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
+use footbridge_mcp::Fields;
 use footbridge_shared::ErrorCode;
-use footbridge_shared::id::{PACK_SEPARATOR, ToolName};
+use footbridge_shared::id::{FootName, PACK_SEPARATOR, ToolName};
 use footbridge_shared::limits::{MAX_DESCRIPTION_CHARS, MAX_FRAME_BYTES, MAX_SCHEMA_BYTES};
-use footbridge_shared::message::{Raw, RejectedTool, ToolEntry, Tools};
+use footbridge_shared::message::{Raw, RejectedTool, ServerInfo, ToolEntry, Tools};
 use footbridge_shared::text::clean;
 use serde_json::Value;
-use serde_json::value::to_raw_value;
+use serde_json::value::{RawValue, to_raw_value};
 
 use super::definition::{Definition, Definitions};
+use super::servers::{self, CheckedServer};
 use crate::domain::arguments::ArgumentSchema;
 use crate::domain::tool::RESERVED_NAMES;
 
@@ -49,6 +51,9 @@ pub(super) struct Checked {
     /// Bad tools.
     pub(super) rejected: Vec<RejectedTool>,
 }
+
+/// Fields of an MCP tool that are checked one by one.
+const CHECKED_FIELDS: [&str; 6] = ["name", "title", "description", "inputSchema", "outputSchema", "annotations"];
 
 type Refusal = (ErrorCode, String);
 
@@ -96,7 +101,13 @@ impl Intake {
             removed += clean_schema(schema)?;
         }
         removed += clean_texts(&mut entry);
+        entry.extra = entry.extra.as_deref().map(checked_extra).transpose()?.flatten();
         Ok((self.definitions.shared(name, entry), removed))
+    }
+
+    /// The MCP servers that a foot names, checked: what is wrong is left out.
+    pub(super) fn servers(&self, foot: &FootName, servers: Vec<ServerInfo>) -> Vec<CheckedServer> {
+        servers::check(foot.as_str(), servers, &self.built_ins)
     }
 
     fn name(&self, name: &str) -> Result<ToolName, Refusal> {
@@ -138,6 +149,23 @@ impl Checked {
         }
         rejected
     }
+}
+
+/// What an MCP tool holds beside what has a place of its own here; `None`: nothing.
+fn checked_extra(extra: &RawValue) -> Result<Option<Raw>, Refusal> {
+    let bytes = extra.get().len();
+    if bytes > MAX_SCHEMA_BYTES {
+        let reason = format!("`extra` has {bytes} bytes, the limit is {MAX_SCHEMA_BYTES}");
+        return Err((ErrorCode::PayloadTooLarge, reason));
+    }
+    let fields = Fields::of(extra).ok_or_else(|| (ErrorCode::BadRequest, "`extra` is no object".to_owned()))?;
+    // A client reads the last of two fields with one name: none may speak for the checked ones.
+    let others: Fields = fields
+        .iter()
+        .filter(|(name, _)| !CHECKED_FIELDS.contains(name))
+        .map(|(name, value)| (name, value.clone()))
+        .collect();
+    Ok(others.into_raw_unless_empty())
 }
 
 fn twice() -> Refusal {

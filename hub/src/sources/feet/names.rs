@@ -1,13 +1,13 @@
-//! The public names of feet and their tools: pure functions of everything that one subject sees. The same feet give the
+//! The public names of feet, their tools and their MCP servers: pure functions of everything that one subject sees. The same feet give the
 //! same names, in whatever order they came.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 
-use footbridge_shared::id::{FootName, MAX_NAME_BYTES, PACK_SEPARATOR, Subject, ToolName};
+use footbridge_shared::id::{EntryName, FootName, MAX_NAME_BYTES, PACK_SEPARATOR, Subject, ToolName};
 
 /// Hexadecimal digits that tell two feet of one name apart.
 const FOOT_SUFFIX_DIGITS: usize = 6;
-/// Hexadecimal digits that tell two tools of one name apart.
+/// Hexadecimal digits that tell two tools, or servers, of one name apart.
 const TOOL_SUFFIX_DIGITS: usize = 8;
 /// Most digits, should even those collide.
 const MAX_SUFFIX_DIGITS: usize = 32;
@@ -51,9 +51,45 @@ pub(super) fn seen_names(own: &dyn Fn(&str) -> bool, foreign: &[(&Subject, &Foot
     seen.into_iter().zip(foreign).map(|(seen, (_, name))| seen.unwrap_or_else(|| (*name).clone())).collect()
 }
 
+/// A name of something on a foot, of which there is a form that says which foot that is.
+pub(super) trait LocalName: Ord + Clone {
+    /// Stands between the foot and the name in that form.
+    const SEPARATOR: &'static str;
+
+    /// `None`: the rule of such names does not allow it.
+    fn parse(name: &str) -> Option<Self>;
+
+    fn as_str(&self) -> &str;
+}
+
+impl LocalName for ToolName {
+    const SEPARATOR: &'static str = PACK_SEPARATOR;
+
+    fn parse(name: &str) -> Option<Self> {
+        Self::parse(name).ok()
+    }
+
+    fn as_str(&self) -> &str {
+        self.as_str()
+    }
+}
+
+/// Of an MCP server: the pack of its tools, whose name holds no `__`.
+impl LocalName for EntryName {
+    const SEPARATOR: &'static str = "_";
+
+    fn parse(name: &str) -> Option<Self> {
+        Self::parse(name).ok()
+    }
+
+    fn as_str(&self) -> &str {
+        self.as_str()
+    }
+}
+
 /// What one foot brings to a listing.
 #[derive(Debug, Clone)]
-pub(super) struct Offer<'a> {
+pub(super) struct Offer<'a, N> {
     /// As the subject sees it.
     pub(super) seen: &'a FootName,
     pub(super) owner: &'a Subject,
@@ -61,32 +97,32 @@ pub(super) struct Offer<'a> {
     pub(super) own: bool,
     /// Whether it can be called. A foot that is away holds its names, and has them back when it returns.
     pub(super) here: bool,
-    /// The tools by their names on the foot, sorted.
-    pub(super) tools: Vec<&'a ToolName>,
+    /// The names on the foot, sorted.
+    pub(super) locals: Vec<&'a N>,
 }
 
-/// Which tool a public name stands for.
+/// What a public name stands for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Target<'a> {
+pub(super) struct Target<'a, N> {
     /// Index of the offer.
     pub(super) offer: usize,
-    pub(super) local: &'a ToolName,
+    pub(super) local: &'a N,
 }
 
 /// Public names, and those that could not be given as they should be.
-#[derive(Debug, Default)]
-pub(super) struct PublicNames<'a> {
-    pub(super) names: BTreeMap<ToolName, Target<'a>>,
-    /// Names that more than one tool would have had.
+#[derive(Debug)]
+pub(super) struct PublicNames<'a, N> {
+    pub(super) names: BTreeMap<N, Target<'a, N>>,
+    /// Names that more than one would have had.
     pub(super) collisions: Vec<String>,
 }
 
-/// Names all tools of the offers, which come in order of precedence: each tool is `<foot>__<tool>`, and the first to
-/// offer a bare name has that, too. Of one owner's names a bare one beats a qualified one that is spelled the same; the
-/// subject's own names, both kinds, beat all others: nobody can take over a call that is meant for the subject's own
-/// foot, not even while that is away.
-pub(super) fn public_names<'a>(offers: &[Offer<'a>]) -> PublicNames<'a> {
-    let mut public = PublicNames::default();
+/// Names everything that the offers hold, which come in order of precedence: each tool is `<foot>__<tool>`, each server
+/// `<foot>_<server>`, and the first to offer a bare name has that, too. Of one owner's names a bare one beats a qualified one
+/// that is spelled the same; the subject's own names, both kinds, beat all others: nobody can take over a call that is meant
+/// for the subject's own foot, not even while that is away.
+pub(super) fn public_names<'a, N: LocalName>(offers: &[Offer<'a, N>]) -> PublicNames<'a, N> {
+    let mut public = PublicNames { names: BTreeMap::new(), collisions: Vec::new() };
     for own in [true, false] {
         for here in [true, false] {
             public.give_bare(offers, |offer| offer.own == own && offer.here == here);
@@ -97,33 +133,35 @@ pub(super) fn public_names<'a>(offers: &[Offer<'a>]) -> PublicNames<'a> {
     public
 }
 
-impl<'a> PublicNames<'a> {
-    /// Gives the tools of some feet their own names, as far as those are free.
-    fn give_bare(&mut self, offers: &[Offer<'a>], of: impl Fn(&Offer<'a>) -> bool) {
-        for (offer, Offer { tools, .. }) in offers.iter().enumerate().filter(|(_, offer)| of(offer)) {
-            for local in tools {
+impl<'a, N: LocalName> PublicNames<'a, N> {
+    /// Gives what some feet have its own names, as far as those are free.
+    fn give_bare(&mut self, offers: &[Offer<'a, N>], of: impl Fn(&Offer<'a, N>) -> bool) {
+        for (offer, Offer { locals, .. }) in offers.iter().enumerate().filter(|(_, offer)| of(offer)) {
+            for local in locals {
                 self.names.entry((*local).clone()).or_insert(Target { offer, local });
             }
         }
     }
 
-    /// Gives each tool of some feet a name that says which foot it is on.
-    fn give_qualified(&mut self, offers: &[Offer<'a>], of: impl Fn(&Offer<'a>) -> bool) {
-        let mut qualified: BTreeMap<String, Vec<Target<'a>>> = BTreeMap::new();
-        for (offer, Offer { seen, tools, .. }) in offers.iter().enumerate().filter(|(_, offer)| of(offer)) {
+    /// Gives each thing on some feet a name that says which foot it is on.
+    fn give_qualified(&mut self, offers: &[Offer<'a, N>], of: impl Fn(&Offer<'a, N>) -> bool) {
+        let mut qualified: BTreeMap<String, Vec<Target<'a, N>>> = BTreeMap::new();
+        for (offer, Offer { seen, locals, .. }) in offers.iter().enumerate().filter(|(_, offer)| of(offer)) {
             let prefix = seen.tool_prefix();
-            for local in tools {
-                qualified.entry(format!("{prefix}{PACK_SEPARATOR}{local}")).or_default().push(Target { offer, local });
+            for local in locals {
+                let wanted = [prefix.as_str(), N::SEPARATOR, local.as_str()].concat();
+                qualified.entry(wanted).or_default().push(Target { offer, local });
             }
         }
         for (wanted, targets) in qualified {
-            let contested = targets.len() > 1 || self.names.contains_key(wanted.as_str());
+            let parsed = N::parse(&wanted);
+            let contested = targets.len() > 1 || parsed.as_ref().is_some_and(|name| self.names.contains_key(name));
             if contested {
                 self.collisions.push(wanted.clone());
             }
             for target in targets {
-                let name = match ToolName::parse(&wanted) {
-                    Ok(name) if !contested => Some(name),
+                let name = match &parsed {
+                    Some(name) if !contested => Some(name.clone()),
                     _ => suffixed(&wanted, &offers[target.offer], target.local, &|name| self.names.contains_key(name)),
                 };
                 if let Some(name) = name {
@@ -134,14 +172,14 @@ impl<'a> PublicNames<'a> {
     }
 }
 
-/// A name that is too long or taken, with a suffix that only depends on whose tool it is.
-fn suffixed(wanted: &str, offer: &Offer<'_>, local: &ToolName, taken: &dyn Fn(&str) -> bool) -> Option<ToolName> {
+/// A name that is too long or taken, with a suffix that only depends on whose it is.
+fn suffixed<N: LocalName>(wanted: &str, offer: &Offer<'_, N>, local: &N, taken: &dyn Fn(&N) -> bool) -> Option<N> {
     let identity = [offer.owner.as_str(), offer.seen.as_str(), local.as_str()].join("\0");
     let hash = blake3::hash(identity.as_bytes()).to_hex();
     (TOOL_SUFFIX_DIGITS..=MAX_SUFFIX_DIGITS).find_map(|digits| {
         let room = MAX_NAME_BYTES - digits - 1;
-        let name = format!("{}_{}", wanted.get(..room).unwrap_or(wanted), &hash.as_str()[..digits]);
-        ToolName::parse(&name).ok().filter(|name| !taken(name.as_str()))
+        let base = wanted.get(..room).unwrap_or(wanted).trim_end_matches('_');
+        N::parse(&format!("{base}_{}", &hash.as_str()[..digits])).filter(|name| !taken(name))
     })
 }
 
@@ -159,7 +197,7 @@ mod tests {
     }
 
     /// Feet given as (seen name, owner, tools), as Ada sees them, all of them here.
-    fn offers(feet: &[(FootName, Subject, Vec<ToolName>)]) -> Vec<Offer<'_>> {
+    fn offers(feet: &[(FootName, Subject, Vec<ToolName>)]) -> Vec<Offer<'_, ToolName>> {
         let own = |owner: &Subject| owner.as_str() == "ada";
         feet.iter()
             .map(|(seen, owner, tools)| Offer {
@@ -167,7 +205,7 @@ mod tests {
                 owner,
                 own: own(owner),
                 here: true,
-                tools: tools.iter().collect(),
+                locals: tools.iter().collect(),
             })
             .collect()
     }
@@ -283,6 +321,38 @@ mod tests {
         assert_eq!(names.len(), 4);
         assert!(collisions.is_empty() && names.keys().all(|name| name.len() <= 64));
         assert_eq!(names, name_all(&spec).0);
+    }
+
+    #[test]
+    fn servers_are_named_as_tools_are_with_one_underscore() {
+        let entries = |names: &[&str]| names.iter().map(|name| EntryName::parse(name).unwrap()).collect::<Vec<_>>();
+        let long = ["a".repeat(60), format!("{}_b", "a".repeat(47))];
+        let (laptop, tower, shared) =
+            (entries(&["db", "git"]), entries(&["git", &long[0]]), entries(&["git", &long[1]]));
+        let (ada, bob) = (subject("ada"), subject("bob"));
+        let (laptop_1, tower_foot, other) = (foot("laptop-1"), foot("tower"), foot("bobs"));
+        let offer = |seen, owner, own, here, locals| Offer { seen, owner, own, here, locals };
+        let mut offers = vec![
+            offer(&laptop_1, &ada, true, true, laptop.iter().collect()),
+            offer(&tower_foot, &ada, true, true, tower.iter().collect()),
+            offer(&other, &bob, false, true, shared.iter().collect::<Vec<_>>()),
+        ];
+        let names = |offers: &[Offer<'_, EntryName>]| {
+            let PublicNames { names, .. } = public_names(offers);
+            names.into_iter().map(|(name, target)| (name.to_string(), target.offer)).collect::<BTreeMap<_, _>>()
+        };
+        let named = names(&offers);
+        for (name, offer) in [("git", 0), ("db", 0), ("laptop_1_git", 0), ("tower_git", 1), ("bobs_git", 2)] {
+            assert_eq!(named.get(name), Some(&offer), "{name}: {named:?}");
+        }
+        assert_eq!(named.len(), 2 * 6 - 2, "each has a name of its own: {named:?}");
+        offers[0].here = false;
+        let named = names(&offers);
+        assert_eq!(
+            (named.get("git"), named.get("db")),
+            (Some(&1), None),
+            "held against others, not against the owner's"
+        );
     }
 
     #[test]

@@ -8,8 +8,9 @@ use footbridge_shared::limits::MAX_TOOLS_PER_FOOT;
 use footbridge_shared::message::RejectedTool;
 
 use super::definition::{FootTool, ToolSet};
-use super::foot::{Foot, Link};
+use super::foot::{Foot, Link, State};
 use super::intake::Checked;
+use super::servers::ServerSet;
 
 /// Most that the definitions of one foot's tools may take together, in bytes of JSON.
 pub(super) const MAX_TOOL_BYTES: usize = 16 * 1024 * 1024;
@@ -19,6 +20,19 @@ pub(super) const MAX_TOOL_BYTES: usize = 16 * 1024 * 1024;
 pub(super) struct Applied {
     pub(super) changed: bool,
     pub(super) rejected: Vec<RejectedTool>,
+}
+
+/// What a foot has for somebody.
+#[derive(Debug, Clone)]
+pub(super) struct Offering {
+    pub(super) tools: Arc<ToolSet>,
+    pub(super) servers: Arc<ServerSet>,
+}
+
+impl State {
+    fn offering(&self) -> Offering {
+        Offering { tools: self.tools.clone(), servers: self.servers.clone() }
+    }
 }
 
 impl Foot {
@@ -38,7 +52,8 @@ impl Foot {
         state.revision = Some(revision);
         let inherited = std::mem::take(&mut state.inherited);
         let before = if inherited { std::mem::take(&mut state.tools) } else { Arc::default() };
-        let tools = Arc::make_mut(&mut state.tools);
+        let State { tools, announced, .. } = &mut *state;
+        let tools = Arc::make_mut(tools);
         let mut changed = false;
         for name in remove {
             changed |= tools.remove(name.as_str()).is_some();
@@ -69,7 +84,8 @@ impl Foot {
                 Some(_) => {}
                 None => {
                     changed = true;
-                    tools.insert(name, Arc::new(FootTool::new(definition)));
+                    *announced += 1;
+                    tools.insert(name, Arc::new(FootTool::new(definition, *announced)));
                 }
             }
         }
@@ -87,15 +103,15 @@ impl Foot {
         inherited
     }
 
-    /// The tools, if the foot is here and works for `subject`.
-    pub(super) fn tools_for(&self, subject: &Subject) -> Option<Arc<ToolSet>> {
+    /// What it offers, if it is here and works for `subject`.
+    pub(super) fn offering_for(&self, subject: &Subject) -> Option<Offering> {
         let state = self.state.lock();
-        (state.link == Link::Open && state.share.admits(&self.owner, subject)).then(|| state.tools.clone())
+        (state.link == Link::Open && state.share.admits(&self.owner, subject)).then(|| state.offering())
     }
 
-    /// The tools whose names the foot holds for its owner while it is away.
-    pub(super) fn held_tools(&self, subject: &Subject) -> Option<Arc<ToolSet>> {
+    /// What it holds the names of for its owner while it is away.
+    pub(super) fn held_offering(&self, subject: &Subject) -> Option<Offering> {
         let state = self.state.lock();
-        (state.link == Link::Away && *subject == self.owner).then(|| state.tools.clone())
+        (state.link == Link::Away && *subject == self.owner).then(|| state.offering())
     }
 }

@@ -6,87 +6,29 @@
 
 use std::collections::VecDeque;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU8, Ordering};
 use std::task::Waker;
 
 use bytes::Bytes;
+use footbridge_mcp::{RpcError, codes};
 use footbridge_shared::id::CallId;
-use footbridge_shared::limits::{BULK_BYTES, CREDIT_GROUP_BYTES};
-use footbridge_shared::message::{Ack, Credit, HubToFoot, PartsFrom};
+use footbridge_shared::limits::{BULK_BYTES, CREDIT_GROUP_BYTES, MAX_MESSAGE_BYTES};
+use footbridge_shared::message::{Ack, Credit, HubToFoot, PartsFrom, UpcallResult};
 use footbridge_shared::part::PartsId;
-use footbridge_shared::parts::{Bulk, Bulky, Dues, Flow, Next};
+use footbridge_shared::parts::{Bulk, Dues, Next};
 use futures::task::AtomicWaker;
 use parking_lot::Mutex;
+use tokio::sync::OwnedSemaphorePermit;
 
+use super::call_frame::CallFrame;
 use super::foot::cancel;
 use super::frame::{Ending, Frame};
-use crate::clock::random_bytes;
+use super::questions::answer;
 
 /// Most bytes of answers that may wait for one connection. Calls are bounded where they are kept.
 const MAX_ANSWER_BYTES: usize = 16 * 1024 * 1024;
 
 /// Acknowledgements from this number on wait for nothing.
 const ACK_BATCH: usize = 32;
-
-/// A call on its way to a foot. The one who writes it and the one who takes it back race here, and one wins. A call that
-/// goes in parts counts as written when its last part is: before that, no foot can run it.
-#[derive(Debug)]
-pub(super) struct CallFrame {
-    /// Of one that is bulk.
-    flow: Option<Flow>,
-    text: Bytes,
-    state: AtomicU8,
-}
-
-const QUEUED: u8 = 0;
-const WRITTEN: u8 = 1;
-const WITHDRAWN: u8 = 2;
-
-impl CallFrame {
-    pub(super) fn new(call: &CallId, text: String) -> Self {
-        let flow = (text.len() >= BULK_BYTES).then(|| Flow::of(call, random_bytes));
-        Self { flow, text: text.into(), state: AtomicU8::new(QUEUED) }
-    }
-
-    /// The same call, to be written to another connection, word for word.
-    pub(super) fn anew(&self) -> Self {
-        Self { flow: self.flow, text: self.text.clone(), state: AtomicU8::new(QUEUED) }
-    }
-
-    /// The message's text.
-    pub(super) fn text(&self) -> &Bytes {
-        &self.text
-    }
-
-    /// Whether it may have reached the foot.
-    pub(super) fn was_written(&self) -> bool {
-        self.state.load(Ordering::Acquire) == WRITTEN
-    }
-
-    /// Takes it back. `false`: it was written already.
-    pub(super) fn withdraw(&self) -> bool {
-        self.leave_queue(WITHDRAWN)
-    }
-
-    fn leave_queue(&self, to: u8) -> bool {
-        self.state.compare_exchange(QUEUED, to, Ordering::AcqRel, Ordering::Acquire).is_ok()
-    }
-}
-
-impl Bulky for CallFrame {
-    fn text(&self) -> &[u8] {
-        &self.text
-    }
-
-    fn is_taken_back(&self) -> bool {
-        self.state.load(Ordering::Acquire) == WITHDRAWN
-    }
-
-    fn claim(&self) -> bool {
-        // Its last part may be asked for again.
-        self.leave_queue(WRITTEN) || self.was_written()
-    }
-}
 
 /// There is no room for another call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -168,7 +110,11 @@ impl Outbox {
     /// Queues an ordinary answer, beyond what calls may fill. A foot that lets these pile up does not read: the
     /// connection ends.
     pub(super) fn answer(&self, message: impl Into<HubToFoot>) {
-        let text = Bytes::from(message.into().encode());
+        self.answer_text(message.into().encode());
+    }
+
+    fn answer_text(&self, text: String) {
+        let text = Bytes::from(text);
         let mut queues = self.queues.lock();
         if queues.ended {
             return;
@@ -180,6 +126,21 @@ impl Outbox {
         }
         drop(queues);
         self.task.wake();
+    }
+
+    /// Queues the answer to a question. Large ones keep the question's room until they are out.
+    pub(super) fn answer_question(&self, said: UpcallResult, room: OwnedSemaphorePermit) {
+        let (call, id) = (said.call.clone(), said.id.clone());
+        let mut text = HubToFoot::from(said).encode();
+        if text.len() > MAX_MESSAGE_BYTES {
+            let error =
+                RpcError::new(codes::INTERNAL_ERROR, format!("the answer has more than {MAX_MESSAGE_BYTES} bytes"));
+            text = HubToFoot::from(answer(&call, &id, Err(error))).encode();
+        }
+        if text.len() < BULK_BYTES {
+            return self.answer_text(text);
+        }
+        self.call_again(Arc::new(CallFrame::answering(&call, text, room)));
     }
 
     /// Queues a call.
@@ -321,12 +282,12 @@ impl Outbox {
                     queues.answer_bytes -= text.len();
                     return Some(Frame::Text(text));
                 }
-                Item::Call(call) if call.leave_queue(WRITTEN) => return Some(Frame::Text(call.text.clone())),
+                Item::Call(call) if call.write() => return Some(Frame::Text(call.text().clone())),
                 Item::Call(_) => {}
             }
         }
         Some(match queues.bulk.pop()? {
-            Next::Text(call) => Frame::Text(call.text.clone()),
+            Next::Text(call) => Frame::Text(call.text().clone()),
             Next::Part(part) => Frame::Binary(part.into()),
             Next::TakenBack(id) => HubToFoot::from(cancel(&CallId::from_bytes(id))).into(),
         })
@@ -344,7 +305,7 @@ pub(super) enum Waiting {
 
 impl Queues {
     fn push_call(&mut self, call: Arc<CallFrame>) {
-        match call.flow {
+        match call.flow() {
             Some(flow) => self.bulk.push(flow, call),
             None => self.small.push_back(Item::Call(call)),
         }
@@ -368,89 +329,4 @@ fn not_reading() -> Ending {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use footbridge_shared::message::{Ping, ToolsAck};
-
-    fn call(text: &str) -> Arc<CallFrame> {
-        Arc::new(CallFrame::new(&CallId::from_bytes([1; 16]), text.to_owned()))
-    }
-
-    fn texts(outbox: &Outbox) -> Vec<String> {
-        std::iter::from_fn(|| outbox.pop())
-            .map(|frame| match frame {
-                Frame::Text(text) => String::from_utf8_lossy(&text).into_owned(),
-                other => format!("{other:?}"),
-            })
-            .collect()
-    }
-
-    #[test]
-    fn control_goes_before_small_and_small_before_bulk() {
-        let outbox = Outbox::new(8);
-        let bulk = "b".repeat(BULK_BYTES);
-        assert_eq!(outbox.call(call(&bulk)), Ok(()));
-        assert_eq!(outbox.call(call("small")), Ok(()));
-        outbox.ack(CallId::parse("c").unwrap());
-        outbox.control(Ping { sent_ms: 1 });
-        assert_eq!(
-            texts(&outbox),
-            [r#"{"type":"ping","sentMs":1}"#, r#"{"type":"ack","call":"c"}"#, "small", bulk.as_str()]
-        );
-        assert_eq!(outbox.waiting(), Waiting::Nothing);
-    }
-
-    #[test]
-    fn an_acknowledgement_that_returns_bulk_does_not_wait() {
-        let outbox = Outbox::new(8);
-        let id = CallId::from_bytes([1; 16]);
-        outbox.owe([1; 16], 1_000);
-        outbox.ack(id.clone());
-        assert_eq!(outbox.waiting(), Waiting::Acks);
-        outbox.owe([1; 16], CREDIT_GROUP_BYTES);
-        outbox.ack(id);
-        assert_eq!(outbox.waiting(), Waiting::Frames);
-        outbox.repay();
-        assert_eq!(texts(&outbox).len(), 2, "no credit on top");
-        outbox.ack(CallId::from_bytes([2; 16]));
-        assert_eq!(outbox.waiting(), Waiting::Acks);
-    }
-
-    #[test]
-    fn a_full_outbox_refuses_calls_and_a_withdrawn_call_is_never_written() {
-        let outbox = Outbox::new(2);
-        let (first, second) = (call("1"), call("2"));
-        assert_eq!(outbox.call(first.clone()), Ok(()));
-        assert_eq!(outbox.call(second.clone()), Ok(()));
-        assert_eq!(outbox.call(call("3")), Err(Full));
-        assert!(first.withdraw());
-        assert_eq!(texts(&outbox), ["2"]);
-        assert!(second.was_written() && !second.withdraw());
-        assert_eq!(outbox.call(call("4")), Ok(()));
-    }
-
-    #[test]
-    fn a_reader_that_stops_reading_ends_the_connection_and_frees_what_waited() {
-        let outbox = Outbox::new(4);
-        for revision in 0..100 {
-            outbox.answer(ToolsAck { revision, rejected: Vec::new() });
-        }
-        assert!(outbox.ended() && outbox.waiting() == Waiting::Nothing);
-        assert_eq!(outbox.take_ending(), Some(not_reading()));
-
-        let outbox = Outbox::new(4);
-        for _ in 0..100 {
-            outbox.ack(CallId::parse("c").unwrap());
-        }
-        assert!(outbox.ended());
-    }
-
-    #[test]
-    fn the_first_reason_to_end_counts() {
-        let outbox = Outbox::new(4);
-        outbox.end(Ending::superseded());
-        outbox.end(Ending::drained());
-        assert_eq!(outbox.take_ending(), Some(Ending::superseded()));
-        assert_eq!(outbox.call(call("late")), Err(Full));
-    }
-}
+mod tests;

@@ -12,7 +12,7 @@ use footbridge_shared::id::CallId;
 use footbridge_shared::limits::{FOOT_PARTS_BYTES, HUB_PARTS_BYTES, MAX_MESSAGE_BYTES};
 use footbridge_shared::message::PartsFrom;
 use footbridge_shared::part::Part;
-use footbridge_shared::parts::{Assembly, Taken};
+use footbridge_shared::parts::{Assembly, Taken, outlives_connection};
 use parking_lot::Mutex;
 use tokio::sync::watch;
 
@@ -21,6 +21,12 @@ use super::outbox::Outbox;
 
 /// Most answers in parts that nobody waits for and that may come in from one foot at a time. A foot keeps fewer of them.
 const MAX_UNAWAITED: usize = 1024;
+
+/// Most messages with ids of their own that may come in from one foot at a time. Their number is bounded by the window of
+/// bulk at an honest foot: it sends a few in turns.
+const MAX_ASIDE: usize = 256;
+/// How messages begin that may have ids of their own.
+const OWN: [&[u8]; 2] = [br#"{"type":"upcall""#, br#"{"type":"notify""#];
 
 /// Room for unfinished messages of all feet.
 #[derive(Debug)]
@@ -138,6 +144,17 @@ impl Drop for Share {
     }
 }
 
+/// To whom a message in parts belongs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Whose {
+    /// It is the end of a call.
+    Call,
+    /// It is the end of a request.
+    Request,
+    /// It has an id of its own.
+    Own,
+}
+
 /// What is here of one answer.
 #[derive(Debug)]
 pub(super) struct Incoming {
@@ -152,35 +169,60 @@ impl Incoming {
 }
 
 impl Foot {
-    /// Takes a part of the answer to a call. `None`: it is the middle of one that nobody waits for.
-    pub(super) fn part(&self, epoch: u64, call: &CallId, part: &Part<'_>) -> Option<Taken> {
+    /// Takes a part of a message. `None`: nobody waits for it, or it is the middle of one that nobody waits for.
+    pub(super) fn part(&self, epoch: u64, call: &CallId, part: &Part<'_>) -> Option<(Whose, Taken)> {
         let mut state = self.state.lock();
         if state.epoch != epoch {
             return None;
         }
-        let State { pending, unawaited, .. } = &mut *state;
+        let State { pending, requests, unawaited, aside, .. } = &mut *state;
         let begin = || Box::new(Incoming::new(&self.parts));
-        let incoming = match pending.get_mut(call) {
-            Some(pending) => pending.parts.get_or_insert_with(|| unawaited.remove(call).unwrap_or_else(begin)),
-            // Of a call with a key, perhaps: who keeps its end can say when it is whole.
-            None if part.seq == 0 && unawaited.len() < MAX_UNAWAITED => {
-                unawaited.entry(call.clone()).or_insert_with(begin)
+        let (whose, incoming) = if let Some(pending) = pending.get_mut(call) {
+            let incoming = pending.parts.get_or_insert_with(|| unawaited.remove(call).unwrap_or_else(begin));
+            (Whose::Call, incoming)
+        } else if let Some(request) = requests.get_mut(call) {
+            (Whose::Request, request.parts.get_or_insert_with(begin))
+        } else if let Some(incoming) = aside.get_mut(call) {
+            (Whose::Own, incoming)
+        } else if part.seq == 0 && !unawaited.contains_key(call) {
+            if outlives_connection(part.data) {
+                // Of a call with a key, perhaps: who keeps its end can say when it is whole.
+                let fits = unawaited.len() < MAX_UNAWAITED;
+                (Whose::Call, fits.then(|| unawaited.entry(call.clone()).or_insert_with(begin))?)
+            } else {
+                let fits = aside.len() < MAX_ASIDE && OWN.iter().any(|begin| part.data.starts_with(begin));
+                (Whose::Own, fits.then(|| aside.entry(call.clone()).or_insert_with(begin))?)
             }
-            None => unawaited.get_mut(call)?,
+        } else {
+            (Whose::Call, unawaited.get_mut(call)?)
         };
         let Incoming { assembly, share } = &mut **incoming;
         let taken = assembly.take(part, MAX_MESSAGE_BYTES, |bytes| share.grow(bytes));
         // An answer that is coming in is a sign of life, however slow the link is.
-        if let Some(pending) = pending.get(call).filter(|_| matches!(taken, Taken::Kept)) {
-            pending.ctx.clock.touch();
-        }
-        if matches!(taken, Taken::Whole(_) | Taken::TooLong) {
-            unawaited.remove(call);
-            if let Some(pending) = pending.get_mut(call) {
-                pending.parts = None;
+        let (kept, over) = (matches!(taken, Taken::Kept), matches!(taken, Taken::Whole(_) | Taken::TooLong));
+        match whose {
+            Whose::Call => {
+                if let Some(pending) = pending.get_mut(call) {
+                    if kept {
+                        pending.ctx.clock.touch();
+                    }
+                    pending.parts.take_if(|_| over);
+                } else if over {
+                    unawaited.remove(call);
+                }
             }
+            Whose::Request => {
+                if let Some(request) = requests.get_mut(call) {
+                    if kept {
+                        request.asker.clock.touch();
+                    }
+                    request.parts.take_if(|_| over);
+                }
+            }
+            Whose::Own if over => _ = aside.remove(call),
+            Whose::Own => {}
         }
-        Some(taken)
+        Some((whose, taken))
     }
 
     /// There is room again: what to ask for, and whether some messages still wait.
@@ -218,8 +260,10 @@ impl State {
     fn parts(&mut self) -> (&Outbox, impl Iterator<Item = (&CallId, &mut Incoming)>) {
         let awaited =
             self.pending.iter_mut().filter_map(|(call, pending)| Some((call, &mut **pending.parts.as_mut()?)));
-        let unawaited = self.unawaited.iter_mut().map(|(call, incoming)| (call, &mut **incoming));
-        (&self.outbox, awaited.chain(unawaited))
+        let asked = self.requests.iter_mut().filter_map(|(call, request)| Some((call, &mut **request.parts.as_mut()?)));
+        let others = self.unawaited.iter_mut().chain(&mut self.aside);
+        let others = others.map(|(call, incoming)| (call, &mut **incoming));
+        (&self.outbox, awaited.chain(asked).chain(others))
     }
 }
 

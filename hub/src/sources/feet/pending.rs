@@ -9,10 +9,11 @@ use footbridge_shared::text::clean_and_cut;
 use footbridge_shared::{ErrorCode, Outcome};
 use tokio::sync::{OwnedSemaphorePermit, oneshot};
 
+use super::call_frame::CallFrame;
 use super::config::millis;
 use super::foot::Foot;
-use super::outbox::CallFrame;
 use super::parts::Incoming;
+use super::questions::Questions;
 use crate::domain::call::CallContext;
 use crate::domain::failure::Failure;
 use crate::domain::output::ToolOutput;
@@ -41,6 +42,8 @@ pub(super) struct Pending {
     pub(super) stopped: bool,
     /// What is here of an answer that comes in parts.
     pub(super) parts: Option<Box<Incoming>>,
+    /// What its servers ask its client.
+    pub(super) questions: Questions,
     /// What its frame takes of the foot's room, until it ends.
     pub(super) _room: OwnedSemaphorePermit,
 }
@@ -174,6 +177,8 @@ impl Drop for Waiting {
 /// A foot's `result`, for the caller.
 pub(super) fn settled_by_result(result: CallResult) -> Settled {
     let CallResult { content, structured, is_error, meta, extra, .. } = result;
+    // What says nothing about the result beside its own fields is not passed on.
+    let extra = extra.filter(|extra| extra.get().starts_with('{'));
     if content.get().starts_with('[') {
         Ok(ToolOutput { extra, ..ToolOutput::relayed(content, structured, is_error, meta) })
     } else {
@@ -224,6 +229,8 @@ const fn code_of_a_foot(code: ErrorCode) -> ErrorCode {
         | C::SandboxUnavailable
         | C::TooManyJobs
         | C::StorageFull
+        | C::ServerUnavailable
+        | C::BadAnswer
         | C::NotSupported => code,
         C::Draining => C::FootUnavailable,
         _ => C::ToolFailed,

@@ -9,10 +9,10 @@ use parking_lot::RwLock;
 
 use super::foot::{Arrival, Attached, Foot, Node};
 use super::names::{seen_names, told_apart};
-use super::view::{self, Visible};
+use super::view::{View, Visible};
 use crate::domain::feet::{FootState, FootSummary};
 use crate::domain::scope::Scope;
-use crate::domain::tool::{Listing, Tool};
+use crate::domain::tool::Tool;
 
 /// Subjects whose listings are kept ready, for each project.
 const MAX_VIEWS: usize = 4096;
@@ -42,7 +42,7 @@ struct State {
     bound: BTreeMap<Address, FootKey>,
     /// Connected ones and those that may resume. Each has its name bound.
     feet: BTreeMap<Address, Arc<Foot>>,
-    views: HashMap<Subject, Arc<Listing>>,
+    views: HashMap<Subject, Arc<View>>,
     /// Counts up with every change of what a listing is made from.
     revision: u64,
 }
@@ -61,7 +61,7 @@ impl Roster {
         }
         let new = state.bound.insert(address, key).is_none();
         if lost || new {
-            state.changed();
+            self.changed(&mut state);
         }
     }
 
@@ -70,7 +70,7 @@ impl Roster {
         let mut state = self.state.write();
         state.remove(address);
         let bound = state.bound.remove(address).is_some();
-        state.changed();
+        self.changed(&mut state);
         bound
     }
 
@@ -121,7 +121,7 @@ impl Roster {
         };
         let attached = foot.attach(arrival);
         if attached.changed {
-            state.changed();
+            self.changed(&mut state);
         }
         (foot, attached)
     }
@@ -131,7 +131,7 @@ impl Roster {
         let mut state = self.state.write();
         let own = foot.detach(epoch);
         if own {
-            state.changed();
+            self.changed(&mut state);
         }
         own
     }
@@ -141,17 +141,24 @@ impl Roster {
         let mut state = self.state.write();
         if foot.leave(epoch) {
             state.feet.remove(&(foot.owner.clone(), foot.name.clone()));
-            state.changed();
+            self.changed(&mut state);
         }
     }
 
-    /// The tools of a foot changed.
-    pub(super) fn tools_changed(&self) {
-        self.state.write().changed();
+    /// What a foot offers changed.
+    pub(super) fn offers_changed(&self) {
+        self.changed(&mut self.state.write());
+    }
+
+    /// What listings are made from is not what it was.
+    fn changed(&self, state: &mut State) {
+        state.revision += 1;
+        state.views.clear();
+        self.node.surfaces.tell();
     }
 
     /// What `subject` sees. `None`: there is no foot at all.
-    pub(super) fn listing(&self, subject: &Subject) -> Option<Arc<Listing>> {
+    pub(super) fn view(&self, subject: &Subject) -> Option<Arc<View>> {
         let (revision, visible) = {
             let state = self.state.read();
             if let Some(view) = state.views.get(subject) {
@@ -162,7 +169,7 @@ impl Roster {
             }
             (state.revision, state.visible(subject))
         };
-        let view = Arc::new(view::listing(subject, &visible));
+        let view = Arc::new(View::of(subject, &visible));
         let mut state = self.state.write();
         // A view of what has changed meanwhile is still one consistent view, but not one to keep.
         if state.revision == revision {
@@ -177,8 +184,9 @@ impl Roster {
     /// The tools of the foot that `subject` addresses by this name.
     pub(super) fn tools_of(&self, subject: &Subject, seen: &FootName) -> Option<Arc<[Arc<Tool>]>> {
         let visible = self.state.read().visible(subject);
-        let Visible { foot, tools, .. } = visible.into_iter().find(|visible| visible.here && visible.seen == *seen)?;
-        Some(tools.values().map(|tool| tool.bare(&foot)).collect())
+        let Visible { foot, offering, .. } =
+            visible.into_iter().find(|visible| visible.here && visible.seen == *seen)?;
+        Some(offering.tools.values().map(|tool| tool.bare(&foot)).collect())
     }
 
     /// The feet that `subject` may use: its own first, those that are not here included, then others' by name.
@@ -240,12 +248,6 @@ impl Roster {
 }
 
 impl State {
-    /// What listings are made from is not what it was.
-    fn changed(&mut self) {
-        self.revision += 1;
-        self.views.clear();
-    }
-
     fn remove(&mut self, address: &Address) {
         if let Some(foot) = self.feet.remove(address) {
             foot.release();
@@ -270,11 +272,11 @@ impl State {
         foreign.sort_by(|(a, seen_a), (b, seen_b)| (seen_a, &a.owner).cmp(&(seen_b, &b.owner)));
         own.chain(foreign)
             .filter_map(|(foot, seen)| {
-                let (here, tools) = match foot.tools_for(subject) {
-                    Some(tools) => (true, tools),
-                    None => (false, foot.held_tools(subject)?),
+                let (here, offering) = match foot.offering_for(subject) {
+                    Some(offering) => (true, offering),
+                    None => (false, foot.held_offering(subject)?),
                 };
-                Some(Visible { foot: foot.clone(), seen, here, tools })
+                Some(Visible { foot: foot.clone(), seen, here, offering })
             })
             .collect()
     }

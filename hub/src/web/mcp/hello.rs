@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use footbridge_mcp::{Fields, Raw, RpcError, Version, codes};
+use footbridge_mcp::{Fields, Raw, RpcError, Version, codes, meta as names};
 use footbridge_shared::ErrorCode;
 use footbridge_shared::text::clean_and_cut;
 use serde_json::{Value, json};
@@ -16,8 +16,6 @@ use crate::domain::mcp::{McpDescription, McpServer};
 /// Versions that are spoken here, oldest first.
 pub(super) const VERSIONS: [Version; 4] =
     [Version::V2025_03_26, Version::V2025_06_18, Version::V2025_11_25, Version::V2026_07_28];
-/// The `_meta` entry that says who answers.
-pub(super) const SERVER_INFO: &str = "io.modelcontextprotocol/serverInfo";
 
 /// Characters of all instructions together.
 const MAX_INSTRUCTIONS_CHARS: usize = 16 * 1024;
@@ -93,7 +91,7 @@ impl Hello {
         result.set_value("ttlMs", &0);
         result.set_value("cacheScope", "private");
         let mut meta = Fields::new();
-        meta.set(SERVER_INFO, self.info);
+        meta.set(names::SERVER_INFO, self.info);
         result.set("_meta", meta.to_raw());
         result.to_raw()
     }
@@ -191,13 +189,11 @@ fn instructions(servers: &[Arc<dyn McpServer>]) -> Option<String> {
 
 /// What is not spoken here.
 pub(super) fn unsupported(requested: &str) -> RpcError {
-    /// Of 2026-07-28.
-    const UNSUPPORTED_PROTOCOL_VERSION: i64 = -32022;
     let data = object([
         ("requested", footbridge_shared::text::clean_and_cut(requested, 40).into()),
         ("supported", VERSIONS.map(Version::as_str).to_vec().into()),
     ]);
-    RpcError { data: Some(data), ..RpcError::new(UNSUPPORTED_PROTOCOL_VERSION, "Unsupported protocol version") }
+    RpcError { data: Some(data), ..RpcError::new(codes::UNSUPPORTED_VERSION, "Unsupported protocol version") }
 }
 
 /// There is no such method for this client.

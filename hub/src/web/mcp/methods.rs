@@ -95,17 +95,13 @@ pub(super) async fn ask(
     let call = CallId::parse(&random_id()).map_err(|_| internal())?;
     let tools: Arc<dyn ToolCaller> = peer.state.dispatcher.clone();
     let clock = CallClock::start(DEFAULT_TIMEOUT, DEFAULT_MAX_TIMEOUT);
-    let mut ctx =
-        CallContext::new(call, peer.scope.clone(), peer.caller.clone(), clock.clone(), tools, Some(client.clone()));
+    let mut ctx = CallContext::new(call, peer.scope.clone(), peer.caller.clone(), clock, tools, Some(client.clone()));
     ctx.client = Some(client.clone());
     // Whoever serves it hears of the end of whoever wanted it.
     let _gone = ctx.cancel.clone().drop_guard();
     tokio::select! {
         biased;
         result = server.request(&ctx, method, params.to_raw()) => result,
-        _ = clock.expired() => {
-            Err(RpcError::new(codes::INTERNAL_ERROR, format!("the MCP server `{}` did not answer in time", server.name())))
-        }
         () = peer.state.lifecycle.hard().cancelled() => {
             Err(RpcError::new(codes::INTERNAL_ERROR, "the hub is going down"))
         }

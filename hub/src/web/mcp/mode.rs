@@ -14,8 +14,6 @@ use super::session::Session;
 pub(super) const SESSION_HEADER: &str = "mcp-session-id";
 /// The header that names a version.
 pub(super) const VERSION_HEADER: &str = "mcp-protocol-version";
-/// The `_meta` entry that says from which level on a request without session wants log messages.
-const LOG_LEVEL: &str = "io.modelcontextprotocol/logLevel";
 
 /// How a message is taken.
 pub(super) enum Mode {
@@ -140,5 +138,5 @@ pub(super) fn capabilities(meta: &Fields) -> Option<Raw> {
 
 /// From which level on a request wants log messages.
 pub(super) fn log_level(meta: &Fields) -> Option<super::level::Level> {
-    meta.read(LOG_LEVEL)
+    meta.read(names::LOG_LEVEL)
 }

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use footbridge_mcp::{Lifecycle, RpcError, Version, codes};
+use footbridge_mcp::{Lifecycle, RpcError, Version};
 use footbridge_shared::ErrorCode;
 use footbridge_shared::id::EntryName;
 
@@ -10,6 +10,7 @@ use super::session::Session;
 use crate::domain::call::Caller;
 use crate::domain::failure::Failure;
 use crate::domain::mcp::McpServer;
+pub(super) use crate::domain::mcp::rpc_error;
 use crate::domain::principal::Principal;
 use crate::domain::scope::Scope;
 use crate::web::state::AppState;
@@ -53,29 +54,4 @@ impl Peer {
             rpc_error(&failure)
         })
     }
-}
-
-/// A failure of the hub as a JSON-RPC error; its code is in `data`.
-pub(super) fn rpc_error(failure: &Failure) -> RpcError {
-    if let Some(rpc) = &failure.rpc {
-        return (**rpc).clone();
-    }
-    let code = match failure.code {
-        ErrorCode::NotFound | ErrorCode::InvalidArguments | ErrorCode::BadRequest | ErrorCode::InvalidPath => {
-            codes::INVALID_PARAMS
-        }
-        _ => codes::INTERNAL_ERROR,
-    };
-    let mut error = RpcError::new(code, failure.message.clone());
-    let mut data = footbridge_mcp::Fields::new();
-    data.set_value("code", failure.code.as_str());
-    data.set_value("outcome", &failure.outcome);
-    if let Some(hint) = &failure.hint {
-        data.set_value("hint", hint);
-    }
-    if let Some(ms) = failure.retry_after_ms {
-        data.set_value("retryAfterMs", &ms);
-    }
-    error.data = Some(data.to_raw());
-    error
 }

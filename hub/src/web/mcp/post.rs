@@ -302,7 +302,12 @@ fn stateless_answer(id: &footbridge_mcp::RequestId, outcome: Result<Raw, RpcErro
     let status = match &outcome {
         Err(error) if error.code == codes::METHOD_NOT_FOUND => StatusCode::NOT_FOUND,
         // Versions, capabilities and headers that do not fit.
-        Err(error) if (-32022..=-32020).contains(&error.code) => StatusCode::BAD_REQUEST,
+        Err(error)
+            if [codes::HEADER_MISMATCH, codes::MISSING_CAPABILITY, codes::UNSUPPORTED_VERSION]
+                .contains(&error.code) =>
+        {
+            StatusCode::BAD_REQUEST
+        }
         _ => StatusCode::OK,
     };
     Answers { status, ..Answers::one(Some(response_text(id, &outcome))) }

@@ -87,9 +87,7 @@ pub(super) async fn templates(peer: &Peer, params: &Fields) -> Result<Raw, RpcEr
 
 /// There is no such resource.
 pub(super) fn not_found(peer: &Peer, uri: &str) -> RpcError {
-    /// Of the versions with sessions.
-    const RESOURCE_NOT_FOUND: i64 = -32002;
-    let code = if peer.is_stateless() { codes::INVALID_PARAMS } else { RESOURCE_NOT_FOUND };
+    let code = if peer.is_stateless() { codes::INVALID_PARAMS } else { codes::RESOURCE_NOT_FOUND };
     let mut data = Fields::new();
     data.set_value("uri", &footbridge_shared::text::clean_and_cut(uri, 500));
     RpcError { data: Some(data.to_raw()), ..RpcError::new(code, "Resource not found") }

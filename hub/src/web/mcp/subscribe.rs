@@ -3,12 +3,12 @@
 use std::sync::Arc;
 
 use axum::response::{IntoResponse as _, Response};
-use footbridge_mcp::{Fields, Raw, RequestId, RpcError, codes};
+use footbridge_mcp::{Fields, Raw, RequestId, RpcError, codes, meta as names};
 use futures::FutureExt as _;
 use serde_json::Value;
 
 use super::client::{Client, Stated, Way};
-use super::hello::{SERVER_INFO, offers, own_info};
+use super::hello::{offers, own_info};
 use super::listen::{Listener, Wanted};
 use super::message::{Refusal, Request, notification_text, response_text};
 use super::methods::ask;
@@ -20,9 +20,6 @@ use super::sse::{Showing, respond};
 use super::stream::{Reader, Stream};
 use crate::domain::mcp::{ListKind, McpServer};
 use crate::lifecycle::Lifecycle;
-
-/// The `_meta` entry that says to which request a notification belongs.
-const SUBSCRIPTION_ID: &str = "io.modelcontextprotocol/subscriptionId";
 
 /// Answers with a stream that lasts until the client closes it, or the hub goes down.
 pub(super) async fn subscribe(peer: Arc<Peer>, accepts: Accepts, request: Request) -> Response {
@@ -109,7 +106,7 @@ fn accepted(wanted: &Wanted) -> Raw {
 /// A notification that says to which request it belongs.
 fn tagged(method: &str, id: &RequestId, mut params: Fields) -> String {
     let mut meta = params.get("_meta").and_then(|raw| Fields::of(raw)).unwrap_or_default();
-    meta.set_value(SUBSCRIPTION_ID, id);
+    meta.set_value(names::SUBSCRIPTION_ID, id);
     params.set("_meta", meta.to_raw());
     notification_text(method, &params.to_raw())
 }
@@ -126,8 +123,8 @@ async fn feed(peer: Arc<Peer>, wanted: Wanted, id: RequestId, stream: Arc<Stream
         }
     }
     let mut meta = Fields::new();
-    meta.set_value(SUBSCRIPTION_ID, &id);
-    meta.set(SERVER_INFO, own_info());
+    meta.set_value(names::SUBSCRIPTION_ID, &id);
+    meta.set(names::SERVER_INFO, own_info());
     let mut result = Fields::new();
     result.set_value("resultType", &Value::from("complete"));
     result.set("_meta", meta.to_raw());

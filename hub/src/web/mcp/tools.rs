@@ -128,7 +128,7 @@ pub(super) async fn check_headers(peer: &Peer, http: &HeaderMap, params: &Fields
     let catalog = catalog(peer).await?;
     match catalog.resolve(&public) {
         Resolution::Tool(tool) if tool.spec.admits(&peer.caller) => {
-            headers::check_arguments(http, &tool.spec.input_schema, params.get("arguments"))
+            headers::check_arguments(http, &tool.spec.input_schema, params)
         }
         _ => Ok(()),
     }

@@ -10,9 +10,9 @@ use footbridge_shared::id::{FootName, Subject};
 use serde::Deserialize;
 use utoipa::IntoParams;
 
-use crate::api::feet::{FootList, FootView};
+use crate::api::feet::{FootList, FootServerView, FootView};
 use crate::api::problem::Problem;
-use crate::domain::feet::{FootDirectory as _, FootState, FootSummary};
+use crate::domain::feet::{FootDirectory as _, FootServerSummary, FootState, FootSummary};
 use crate::domain::principal::{Principal, Role};
 use crate::domain::scope::Scope;
 use crate::web::body::{Named, Params};
@@ -116,6 +116,7 @@ fn view(foot: FootSummary) -> FootView {
         version: None,
         cwd: None,
         tools: None,
+        servers: Vec::new(),
         connected_at: None,
     };
     if let Some(details) = details {
@@ -125,6 +126,9 @@ fn view(foot: FootSummary) -> FootView {
         view.version = Some(details.version);
         view.cwd = details.cwd;
         view.tools = Some(details.tools);
+        let server =
+            |server: FootServerSummary| FootServerView { name: server.name.to_string(), protocol: server.protocol };
+        view.servers = details.servers.into_iter().map(server).collect();
         view.connected_at = details.connected_at;
     }
     view

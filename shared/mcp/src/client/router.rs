@@ -23,7 +23,7 @@ const MAX_QUESTIONS: usize = 64;
 /// Where answers to a server's questions go.
 pub(crate) trait Replies: Send + Sync {
     /// Sends one.
-    fn reply(&self, message: Message) -> BoxFuture<'static, ()>;
+    fn reply(self: Arc<Self>, message: Message) -> BoxFuture<'static, ()>;
 }
 
 /// Where a message came from.

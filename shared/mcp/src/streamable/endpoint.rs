@@ -24,14 +24,32 @@ const MAX_REASON_CHARS: usize = 300;
 /// How a message is spoken over HTTP: its headers.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Speech {
-    version: Option<Version>,
+    version: Option<HeaderValue>,
+    is_stateless: bool,
     names: HeaderMap,
 }
 
 impl Speech {
     /// In this version; `None` before one is agreed on.
     pub(crate) fn of(version: Option<Version>) -> Self {
-        Self { version, names: HeaderMap::new() }
+        version.map_or_else(Self::default, |version| Self::named(version.as_str()))
+    }
+
+    /// In the version of that text, which need not be one that is known here.
+    pub(crate) fn named(version: &str) -> Self {
+        let lifecycle = Version::parse(version).map(Version::lifecycle);
+        // Versions are dates.
+        let is_newer = version > Version::LATEST.as_str();
+        Self {
+            version: HeaderValue::from_str(version).ok(),
+            is_stateless: lifecycle.map_or(is_newer, |lifecycle| lifecycle == Lifecycle::Stateless),
+            names: HeaderMap::new(),
+        }
+    }
+
+    /// Whether every request says who asks.
+    pub(crate) const fn is_stateless(&self) -> bool {
+        self.is_stateless
     }
 
     /// With the headers that repeat what a request is, where the version has those.
@@ -41,7 +59,7 @@ impl Speech {
         params: Option<&RawValue>,
         param_headers: Option<&ParamHeaders>,
     ) -> Self {
-        if self.version.is_some_and(|version| version.lifecycle() == Lifecycle::Stateless) {
+        if self.is_stateless {
             headers::put_standard(&mut self.names, method, params, param_headers);
         }
         self
@@ -49,15 +67,15 @@ impl Speech {
 
     /// The same, for what is no such request.
     pub(crate) fn without_names(&self) -> Self {
-        Self::of(self.version)
+        Self { names: HeaderMap::new(), ..self.clone() }
     }
 
     fn put(&self, headers: &mut HeaderMap) {
         for (name, value) in &self.names {
             headers.insert(name, value.clone());
         }
-        if let Some(version) = self.version {
-            headers.insert(&headers::PROTOCOL_VERSION, HeaderValue::from_static(version.as_str()));
+        if let Some(version) = &self.version {
+            headers.insert(&headers::PROTOCOL_VERSION, version.clone());
         }
     }
 }
@@ -121,14 +139,14 @@ impl Endpoint {
     pub(crate) async fn post(&self, text: String, speech: &Speech) -> Result<Posted, PostError> {
         let mut headers = self.headers(speech, headers::JSON_OR_EVENT_STREAM);
         headers.insert(CONTENT_TYPE, HeaderValue::from_static(headers::JSON));
-        let session = self.session();
+        // What is said before a version is agreed on opens a session, and belongs to none.
+        let session = speech.version.as_ref().and_then(|_| self.session());
         put_session(&mut headers, session.as_ref());
         let request = self.target.client.post(self.target.url.clone()).headers(headers).body(text);
         let response = request.send().await.map_err(|error| send_error(&error))?;
         if speech.version.is_none()
             && let Some(opened) = response.headers().get(&headers::SESSION_ID)
         {
-            // Only `initialize` is sent before a version is agreed on, and it alone opens a session.
             *self.session.write() = Some(opened.clone());
         }
         posted(response, session.is_some()).await

@@ -6,6 +6,8 @@ use super::*;
 use crate::client::testing::{Heard, Tasks, open, raw};
 use crate::client::{Connection, Preferred, Progress};
 use crate::error::{ConnectError, RpcError};
+use crate::list::{ListLimits, list_all};
+use crate::listen::Subscriptions;
 use crate::version::{Lifecycle, Version};
 
 const SESSION: Preferred = Preferred::Lifecycle(Lifecycle::Session);
@@ -355,4 +357,70 @@ async fn what_a_server_never_read_did_not_reach_it() {
     let (first, second, ()) = tokio::join!(ask(Some(large)), ask(None), ending);
     assert!(matches!(first, Err(RequestError::Lost(_))), "{first:?}");
     assert!(matches!(second, Err(RequestError::NotSent(_))), "{second:?}");
+}
+
+#[tokio::test]
+async fn a_list_is_read_page_by_page_within_its_limits() {
+    let Opened { connection, mut server, .. } = session().await;
+    let limits = ListLimits { pages: 5, items: 5, bytes: 1000 };
+    let mut list = async |limits, pages: &[(Value, Value)]| {
+        let serving = async {
+            let mut cursor = Value::Null;
+            for (items, next) in pages {
+                let asked = server.expect("tools/list").await;
+                assert_eq!(asked["params"]["cursor"], cursor);
+                server.answer(&asked, json!({"tools": items, "nextCursor": next})).await;
+                cursor = next.clone();
+            }
+        };
+        let listing = list_all(&connection, "tools/list", "tools", limits, RequestOptions::default());
+        tokio::join!(listing, serving).0
+    };
+    let all = list(limits, &[(json!([1, 2]), json!("a")), (json!([{"n": 3}]), json!(null))]).await.unwrap();
+    assert_eq!(all.items.iter().map(|item| item.get()).collect::<Vec<_>>(), ["1", "2", r#"{"n":3}"#]);
+    assert_eq!(all.cut, None);
+    let twice = [(json!([1]), json!("a")), (json!([2]), json!("b")), (json!([3]), json!("a"))];
+    let all = list(limits, &twice).await.unwrap();
+    assert_eq!((all.items.len(), all.cut.unwrap().contains("twice")), (3, true));
+    let all = list(ListLimits { pages: 2, ..limits }, &twice[..2]).await.unwrap();
+    assert_eq!((all.items.len(), all.cut.unwrap().contains("2 pages")), (2, true));
+    let all = list(ListLimits { items: 1, ..limits }, &twice[..2]).await.unwrap();
+    assert_eq!((all.items.len(), all.cut.unwrap().contains("1 entries")), (1, true));
+    let all = list(ListLimits { bytes: 3, ..limits }, &[(json!(["xy"]), json!("a"))]).await.unwrap();
+    assert_eq!((all.items.len(), all.cut.unwrap().contains("3 bytes")), (0, true));
+    assert!(matches!(list(limits, &[(json!("x"), json!(null))]).await, Err(RequestError::BadAnswer(_))));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_server_is_listened_to_again_when_it_ends_the_subscription() {
+    let opened = connect(Preferred::Newest, async |server| server.discover().await).await.unwrap();
+    let Opened { connection, mut server, mut heard, .. } = opened;
+    let capabilities = raw(r#"{"tools":{"listChanged":true},"prompts":{"listChanged":false},"resources":{}}"#);
+    let wanted = Subscriptions { uris: vec!["a://b".to_owned()], ..Subscriptions::offered(&capabilities) };
+    let until = CancellationToken::new();
+    let serving = async {
+        for end in [true, false] {
+            let asked = server.expect("subscriptions/listen").await;
+            let filter = json!({"toolsListChanged": true, "resourceSubscriptions": ["a://b"]});
+            assert_eq!(asked["params"]["notifications"], filter);
+            server.write(r#"{"jsonrpc":"2.0","method":"notifications/tools/list_changed"}"#).await;
+            assert!(matches!(heard.recv().await, Some(Heard::Told(None, ..))));
+            if end {
+                let id = &asked["id"];
+                let cancelled =
+                    json!({"jsonrpc": "2.0", "method": "notifications/cancelled", "params": {"requestId": id}});
+                server.write(&cancelled.to_string()).await;
+            }
+        }
+        until.cancel();
+        server.expect("notifications/cancelled").await;
+    };
+    let (ended, ()) = tokio::join!(connection.listen(&wanted, until.clone()), serving);
+    ended.unwrap();
+    let refusing = async {
+        let asked = server.expect("subscriptions/listen").await;
+        server.refuse(&asked, -32601).await;
+    };
+    let (refused, ()) = tokio::join!(connection.listen(&wanted, CancellationToken::new()), refusing);
+    assert!(matches!(refused, Err(RequestError::Rpc(_))));
 }

@@ -3,6 +3,7 @@
 use std::sync::{Arc, OnceLock, Weak};
 
 use async_trait::async_trait;
+use footbridge_mcp::headers::ParamHeaders;
 use footbridge_mcp::{Fields, Lifecycle, Progress, Raw, RequestError, RequestOptions, RpcError, codes};
 use footbridge_shared::text::clean_and_cut;
 use footbridge_shared::{ErrorCode, Outcome};
@@ -48,17 +49,27 @@ impl From<Unavailable> for Failure {
     }
 }
 
+/// What a server is asked.
+#[derive(Clone)]
+struct Asked<'a> {
+    method: &'a str,
+    params: Raw,
+    headers: &'a Option<Arc<ParamHeaders>>,
+}
+
 /// A tool on a server.
 pub(super) struct ServerTool {
     server: Weak<Server>,
     original: String,
     shape: Shape,
+    headers: Option<Arc<ParamHeaders>>,
     output: OnceLock<Option<ArgumentSchema>>,
 }
 
 impl ServerTool {
-    pub(super) fn new(server: Weak<Server>, original: String, shape: Shape) -> Self {
-        Self { server, original, shape, output: OnceLock::new() }
+    pub(super) fn new(server: Weak<Server>, original: String, shape: Shape, headers: ParamHeaders) -> Self {
+        let headers = (!headers.is_empty()).then(|| Arc::new(headers));
+        Self { server, original, shape, headers, output: OnceLock::new() }
     }
 
     /// Says in the log that a result is not what the tool promised. It is passed on as it is: an error that is hidden helps
@@ -97,7 +108,7 @@ impl ToolHandler for ServerTool {
                 params.set(key, value.clone());
             }
         }
-        match server.relay(ctx, "tools/call", params).await {
+        match server.relay(ctx, "tools/call", params, self.headers.clone()).await {
             Ok(result) => {
                 let output = output(&result)?;
                 self.look_at(&server, &output);
@@ -147,6 +158,7 @@ impl Server {
         ctx: &CallContext,
         method: &str,
         params: Fields,
+        headers: Option<Arc<ParamHeaders>>,
     ) -> Result<Raw, NoResult> {
         let _call = self.calls.token();
         let cancelled = || NoResult::Failure(cancelled(Outcome::NotRun));
@@ -164,7 +176,8 @@ impl Server {
         };
         let mut again = params.clone();
         for _ in 0..MAX_ROUNDS {
-            let result = self.ask(ctx, &session, &mut live, method, again.to_raw()).await?;
+            let result =
+                self.ask(ctx, &session, &mut live, Asked { method, params: again.to_raw(), headers: &headers }).await?;
             let Some(asked) = asked::InputRequired::of(&result) else { return Ok(result) };
             let shared = self.config.session == SessionMode::Shared;
             let client = ctx.client.as_ref().filter(|_| !shared);
@@ -189,10 +202,9 @@ impl Server {
         ctx: &CallContext,
         session: &Arc<Session>,
         live: &mut Arc<Live>,
-        method: &str,
-        params: Raw,
+        asked: Asked<'_>,
     ) -> Result<Raw, NoResult> {
-        let error = match self.ask_once(ctx, live, method, params.clone()).await {
+        let error = match self.ask_once(ctx, live, asked.clone()).await {
             Ok(result) => return Ok(result),
             Err(error) => error,
         };
@@ -214,10 +226,15 @@ impl Server {
         };
         // What it offers may be something else now.
         self.list_changed();
-        self.ask_once(ctx, live, method, params).await.map_err(|error| self.no_result(error))
+        self.ask_once(ctx, live, asked).await.map_err(|error| self.no_result(error))
     }
 
-    async fn ask_once(&self, ctx: &CallContext, live: &Live, method: &str, params: Raw) -> Result<Raw, RequestError> {
+    async fn ask_once(
+        &self,
+        ctx: &CallContext,
+        live: &Live,
+        Asked { method, params, headers }: Asked<'_>,
+    ) -> Result<Raw, RequestError> {
         let running = live.calls.begin(ctx);
         let teller = ctx.clone();
         let on_progress = move |Progress { progress, total, message }: Progress| {
@@ -230,8 +247,8 @@ impl Server {
             tag: Some(running.tag),
             progress: Some(Arc::new(on_progress)),
             cancel: ctx.cancel.clone(),
-            param_headers: None,
             capabilities: Some(client.map_or_else(nothing, |client| client.capabilities().clone())),
+            param_headers: headers.clone(),
         };
         live.connection.request(method, Some(params), options).await
     }

@@ -4,11 +4,12 @@ use std::ffi::{OsStr, OsString};
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use async_trait::async_trait;
 use footbridge_launcher::{Hold, Launcher, MARK, NotStarted, Order, Process, Report, Reports, end_leftovers};
-use footbridge_mcp::{Connection, Open};
+use footbridge_mcp::{ConnectError, Connection, Lifecycle, Open, Preferred};
 use footbridge_shared::ErrorCode;
 use tokio::net::unix::pipe;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
@@ -18,7 +19,7 @@ use super::dial::{Dial, Dialed, Unavailable};
 use super::noise::Noise;
 use super::redact::Redactor;
 use crate::clock::random_id;
-use crate::lifecycle::Lifecycle;
+use crate::lifecycle;
 
 /// Children of one hub at a time.
 const MAX_CHILDREN: usize = 256;
@@ -48,12 +49,12 @@ pub struct ChildSettings {
 /// Starts children, a bounded number.
 pub(super) struct Children {
     settings: ChildSettings,
-    lifecycle: Lifecycle,
+    lifecycle: lifecycle::Lifecycle,
     room: Arc<Semaphore>,
 }
 
 impl Children {
-    pub(super) fn new(settings: ChildSettings, lifecycle: Lifecycle) -> Self {
+    pub(super) fn new(settings: ChildSettings, lifecycle: lifecycle::Lifecycle) -> Self {
         Self { settings, lifecycle, room: Arc::new(Semaphore::new(MAX_CHILDREN)) }
     }
 
@@ -164,31 +165,50 @@ pub(super) struct StdioDial {
     redactor: Redactor,
     noise: Arc<Noise>,
     children: Arc<Children>,
+    knows_no_discovery: AtomicBool,
 }
 
 impl StdioDial {
     pub(super) fn new(program: Program, redactor: Redactor, noise: Noise, children: Arc<Children>) -> Self {
-        Self { program, redactor, noise: Arc::new(noise), children }
+        Self { program, redactor, noise: Arc::new(noise), children, knows_no_discovery: AtomicBool::new(false) }
+    }
+
+    /// Starts the program and shakes hands with it.
+    async fn start(&self, open: Open) -> Result<Result<Dialed, ConnectError>, Unavailable> {
+        let Started { child, input, output } = self.children.start(&self.program, &self.noise).await?;
+        let noise = self.noise.clone();
+        let noise = Arc::new(move |line: &str| noise.line("stdout", line));
+        let connected = Connection::over_streams(output, input, noise, open).await;
+        Ok(connected.map(|connection| Dialed { connection, process: Some(child) }))
     }
 }
 
 #[async_trait]
 impl Dial for StdioDial {
-    async fn dial(&self, open: Open) -> Result<Dialed, Unavailable> {
-        let Started { child, input, output } = self.children.start(&self.program, &self.noise).await?;
-        let noise = self.noise.clone();
-        let noise = Arc::new(move |line: &str| noise.line("stdout", line));
-        match Connection::over_streams(output, input, noise, open).await {
-            Ok(connection) => Ok(Dialed { connection, process: Some(child) }),
-            Err(error) => {
-                let mut unavailable = Unavailable::of(&error, &self.redactor);
-                let last = self.noise.last();
-                if !last.is_empty() {
-                    unavailable.message = format!("{}; the last that the program wrote: {last}", unavailable.message);
-                }
-                Err(unavailable)
-            }
+    async fn dial(&self, mut open: Open) -> Result<Dialed, Unavailable> {
+        let by_session = Preferred::Lifecycle(Lifecycle::Session);
+        if self.knows_no_discovery.load(Ordering::Relaxed) {
+            open.preferred = by_session;
         }
+        let error = match self.start(open.clone()).await? {
+            Ok(dialed) => return Ok(dialed),
+            Err(ConnectError::EndedAtDiscovery) if open.preferred != by_session => {
+                // It takes no question before `initialize`. Once is enough to learn that.
+                self.knows_no_discovery.store(true, Ordering::Relaxed);
+                open.preferred = by_session;
+                match self.start(open).await? {
+                    Ok(dialed) => return Ok(dialed),
+                    Err(error) => error,
+                }
+            }
+            Err(error) => error,
+        };
+        let mut unavailable = Unavailable::of(&error, &self.redactor);
+        let last = self.noise.last();
+        if !last.is_empty() {
+            unavailable.message = format!("{}; the last that the program wrote: {last}", unavailable.message);
+        }
+        Err(unavailable)
     }
 }
 
@@ -227,7 +247,7 @@ mod tests {
             allowed: AllowedPrograms::Listed(allowed.iter().map(|name| (*name).to_owned()).collect()),
             environment: vec![("PATH".into(), "relative:/none/such:/usr/bin:/bin".into())],
         };
-        Children::new(settings, Lifecycle::new())
+        Children::new(settings, lifecycle::Lifecycle::new())
     }
 
     fn judged(allowed: &[&str], command: &str, env: &[&str]) -> Result<PathBuf, ErrorCode> {

@@ -26,6 +26,9 @@ const TOKEN_LIFE: Duration = Duration::from_secs(300);
 /// Largest answer of who gives out tokens, in bytes.
 const MAX_TOKEN_ANSWER_BYTES: usize = 64 * 1024;
 
+/// What servers answer that know nothing of streamable HTTP.
+const MAYBE_LEGACY: [u16; 3] = [400, 404, 405];
+
 /// Opens connections to a server over HTTP.
 pub(super) struct HttpDial {
     endpoint: Endpoint,
@@ -71,11 +74,20 @@ impl HttpDial {
 
     async fn open(&self, open: Open) -> Result<Connection, Failed> {
         let target = self.target().await.map_err(Failed::Before)?;
-        let opened = match self.endpoint.legacy {
-            true => Connection::over_sse(target, open).await,
-            false => Connection::over_http(target, open).await,
+        if self.endpoint.legacy {
+            return Connection::over_sse(target, open).await.map_err(Failed::Connect);
+        }
+        let error = match Connection::over_http(target.clone(), open.clone()).await {
+            Ok(connection) => return Ok(connection),
+            Err(error) => error,
         };
-        opened.map_err(Failed::Connect)
+        // There may be a server of the first revision at that address.
+        if matches!(error, ConnectError::Status(status) if MAYBE_LEGACY.contains(&status))
+            && let Ok(connection) = Connection::over_sse(target, open).await
+        {
+            return Ok(connection);
+        }
+        Err(Failed::Connect(error))
     }
 }
 

@@ -4,6 +4,7 @@ use std::collections::{BTreeSet, HashMap};
 use std::sync::{Arc, Weak};
 use std::time::Duration;
 
+use footbridge_mcp::headers::ParamHeaders;
 use footbridge_mcp::{Connection, Fields, Raw, RequestError, RequestOptions, codes};
 use footbridge_shared::id::{EntryName, ToolName};
 use footbridge_shared::limits::{MAX_DESCRIPTION_CHARS, MAX_SCHEMA_BYTES};
@@ -184,10 +185,15 @@ pub(super) fn assemble(
     for entry in &entries.tools {
         let made = spec(entry, making.pack).and_then(|spec| {
             let original = spec.original_name.clone().unwrap_or_default();
-            if seen.insert(original.clone()) { Ok((original, spec)) } else { Err(format!("`{original}` stands twice")) }
+            let headers = ParamHeaders::of(&spec.input_schema).map_err(|why| format!("`{original}`: {why}"))?;
+            if seen.insert(original.clone()) {
+                Ok((original, spec, headers))
+            } else {
+                Err(format!("`{original}` stands twice"))
+            }
         });
         match made {
-            Ok((original, mut spec)) => {
+            Ok((original, mut spec, headers)) => {
                 let hash = hash(&spec);
                 if accept {
                     accepted.0.insert(original.clone(), hash);
@@ -195,7 +201,7 @@ pub(super) fn assemble(
                 spec.timeout = making.timeout;
                 spec.changed = *accepted.0.entry(original.clone()).or_insert(hash) != hash;
                 let old = known.get(original.as_str()).filter(|old| same(&old.spec, &spec));
-                tools.push(old.map_or_else(|| tool(making.server, spec), |old| Arc::clone(old)));
+                tools.push(old.map_or_else(|| tool(making.server, spec, headers), |old| Arc::clone(old)));
             }
             Err(why) => {
                 left_out += 1;
@@ -245,9 +251,9 @@ fn same_server(a: &McpDescription, b: &McpDescription) -> bool {
         && a.instructions == b.instructions
 }
 
-fn tool(server: &Weak<Server>, spec: ToolSpec) -> Arc<Tool> {
+fn tool(server: &Weak<Server>, spec: ToolSpec, headers: ParamHeaders) -> Arc<Tool> {
     let original = spec.original_name.clone().unwrap_or_default();
-    let handler = ServerTool::new(server.clone(), original, Shape::of(&spec.input_schema));
+    let handler = ServerTool::new(server.clone(), original, Shape::of(&spec.input_schema), headers);
     // The server is the judge of the arguments: its rules may be others than its schema tells, and its words are what the
     // caller is to see.
     Arc::new(Tool { spec, schema: None, handler: Arc::new(handler) })

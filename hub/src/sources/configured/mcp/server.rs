@@ -181,10 +181,12 @@ impl Server {
         let key = if self.config.session == SessionMode::Shared { Key::Shared } else { Key::Listing };
         let session = self.session(key).await?;
         let mut live = session.live(self, nothing()).await?;
+        self.listen(&live);
         let mut read = listing::read(&live.connection, self.config.init_timeout).await;
         if matches!(read, Err(Unread::Expired)) {
             session.discard(&live).await;
             live = session.live(self, nothing()).await?;
+            self.listen(&live);
             read = listing::read(&live.connection, self.config.init_timeout).await;
         }
         match read {
@@ -260,6 +262,12 @@ impl Server {
         }
         self.wake.notify_one();
         let _ = tokio::time::timeout(REFRESH_WAIT, attempts.wait_for(|attempts| *attempts != before)).await;
+    }
+
+    /// Counts attempts to list it.
+    #[cfg(test)]
+    pub(super) fn attempts(&self) -> watch::Receiver<u64> {
+        self.attempts.subscribe()
     }
 
     /// What the last attempt failed of.
@@ -358,7 +366,7 @@ impl Server {
     }
 }
 
-async fn until(at: Option<Instant>) {
+pub(super) async fn until(at: Option<Instant>) {
     match at {
         Some(at) => tokio::time::sleep_until(at).await,
         None => std::future::pending().await,

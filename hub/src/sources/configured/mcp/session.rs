@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::Duration;
 
 use footbridge_mcp::{Connection, Lifecycle as McpLifecycle, Raw};
@@ -92,16 +92,28 @@ pub(super) struct Live {
     pub(super) connection: Connection,
     pub(super) calls: Arc<RunningCalls>,
     opened: Instant,
+    listened_to: AtomicBool,
     process: Mutex<Option<Child>>,
 }
 
 impl Live {
     pub(super) fn new(connection: Connection, calls: Arc<RunningCalls>, process: Option<Child>) -> Arc<Self> {
-        Arc::new(Self { connection, calls, opened: Instant::now(), process: Mutex::new(process) })
+        Arc::new(Self {
+            connection,
+            calls,
+            opened: Instant::now(),
+            listened_to: AtomicBool::new(false),
+            process: Mutex::new(process),
+        })
     }
 
     pub(super) fn is_open(&self) -> bool {
         !self.connection.closed().is_cancelled()
+    }
+
+    /// Whether whoever asks is the first one who wants to listen for its changes.
+    pub(super) fn begin_listening(&self) -> bool {
+        !self.listened_to.swap(true, Ordering::AcqRel)
     }
 
     /// Ends it: in order, then the program behind it, whoever still holds on to this.

@@ -66,7 +66,7 @@ impl McpServer for PackServer {
     async fn request(&self, ctx: &CallContext, method: &str, params: Raw) -> Result<Raw, RpcError> {
         let params = Fields::of(&params)
             .ok_or_else(|| RpcError::new(codes::INVALID_PARAMS, "the parameters are no JSON object"))?;
-        let mut work = std::pin::pin!(self.server.relay(ctx, method, params));
+        let mut work = std::pin::pin!(self.server.relay(ctx, method, params, None));
         let relayed = tokio::select! {
             relayed = &mut work => relayed,
             _ = ctx.clock.expired() => {

@@ -56,7 +56,7 @@ impl Inbound<'_> {
         self.note(&checked);
         let applied = self.seat.foot.apply(epoch, revision, checked);
         if applied.changed {
-            self.seat.roster.tools_changed();
+            self.seat.roster.offers_changed();
         }
         self.outbox.answer(ToolsAck { revision, rejected: Checked::answer(applied.rejected) });
     }

@@ -2,23 +2,30 @@
 
 use bytes::Bytes;
 use footbridge_shared::id::CallId;
-use footbridge_shared::limits::{BULK_BYTES, MAX_MESSAGE_BYTES, MAX_TOOLS_MESSAGE_BYTES};
+use footbridge_shared::limits::{BULK_BYTES, MAX_MESSAGE_BYTES, MAX_SERVERS_MESSAGE_BYTES, MAX_TOOLS_MESSAGE_BYTES};
 use footbridge_shared::message::{FootToHub, PartsFrom};
 use footbridge_shared::part::{Part, PartsId};
 use footbridge_shared::parts::{Assembly, Taken};
 use footbridge_shared::{ErrorCode, Outcome};
 
-use super::{Inbound, Next, Offered, read};
+use super::{Inbound, Next, read};
 use crate::domain::failure::Failure;
+use crate::sources::feet::parts::Whose;
 
-/// How a message without a call begins that a foot may send in parts.
-const TOOLS: &[u8] = br#"{"type":"tools""#;
+/// How messages begin that say what a foot offers.
+const OFFERS: [&[u8]; 2] = [br#"{"type":"tools""#, br#"{"type":"servers""#];
+/// Longest of them, in bytes of JSON.
+const MAX_OFFER_BYTES: usize = if MAX_TOOLS_MESSAGE_BYTES > MAX_SERVERS_MESSAGE_BYTES {
+    MAX_TOOLS_MESSAGE_BYTES
+} else {
+    MAX_SERVERS_MESSAGE_BYTES
+};
 
 /// The parts of one connection, beside those of calls.
 #[derive(Debug, Default)]
 pub(super) struct PartsOfConnection {
-    /// A `tools` message that is coming in. A foot sends one after the other.
-    tools: Option<(PartsId, Assembly)>,
+    /// A `tools` or `servers` message that is coming in. A foot sends one after the other.
+    offer: Option<(PartsId, Assembly)>,
     /// Some answers wait for room.
     held: bool,
     /// The foot has said something but `partsFrom`.
@@ -76,7 +83,7 @@ impl Inbound<'_> {
 
     fn part_of_call(&mut self, part: &Part<'_>) -> Result<Next, String> {
         let call = CallId::from_bytes(part.id);
-        let Some(taken) = self.seat.foot.part(self.seat.epoch, &call, part) else {
+        let Some((whose, taken)) = self.seat.foot.part(self.seat.epoch, &call, part) else {
             self.core.totals.unknown_part();
             return Ok(Next::Goes);
         };
@@ -91,26 +98,30 @@ impl Inbound<'_> {
             Taken::TooLong => {
                 self.outbox.repay_now(part.id, false);
                 let message = format!("the result is larger than {MAX_MESSAGE_BYTES} bytes");
+                if whose == Whose::Own {
+                    return Err(message);
+                }
                 let failure = Failure::new(ErrorCode::ResultTooLarge, Outcome::Completed, message);
                 return Ok(self.ended(call, Err(failure)));
             }
             Taken::Whole(text) => {
                 self.outbox.repay_now(part.id, false);
-                return self.answer(call, text);
+                return self.answer(whose, call, text);
             }
         }
         Ok(Next::Goes)
     }
 
-    /// The answer to a call is here in full.
-    fn answer(&mut self, call: CallId, text: Vec<u8>) -> Result<Next, String> {
+    /// A message is here in full.
+    fn answer(&mut self, whose: Whose, call: CallId, text: Vec<u8>) -> Result<Next, String> {
         let problem = match decoded(text) {
-            Ok(message @ (FootToHub::Result(_) | FootToHub::Failure(_))) if message.call() == Some(&call) => {
-                return self.heard(message);
-            }
+            Ok(message) if belongs(&message, whose, &call) => return self.heard(message),
             Ok(message) => format!("a `{}` that its parts do not belong to", message.kind()),
             Err(problem) => problem,
         };
+        if whose == Whose::Own {
+            return Err(problem);
+        }
         let failure = Failure::new(ErrorCode::BadFrame, Outcome::Unknown, "the foot's answer cannot be read");
         // If nobody waits for it, nobody needs to know.
         self.ended(call, Err(failure));
@@ -119,29 +130,29 @@ impl Inbound<'_> {
 
     /// A part of what the foot offers, perhaps; `None`: it is not.
     fn offer(&mut self, part: &Part<'_>) -> Option<Result<Next, String>> {
-        let tools = &mut self.parts.tools;
-        if tools.as_ref().is_none_or(|(id, _)| *id != part.id) {
-            if part.seq != 0 || !part.data.starts_with(TOOLS) {
+        let offer = &mut self.parts.offer;
+        if offer.as_ref().is_none_or(|(id, _)| *id != part.id) {
+            if part.seq != 0 || !OFFERS.iter().any(|begin| part.data.starts_with(begin)) {
                 return None;
             }
-            *tools = Some((part.id, Assembly::default()));
+            *offer = Some((part.id, Assembly::default()));
         }
-        let (_, assembly) = tools.as_mut()?;
-        match assembly.take(part, MAX_TOOLS_MESSAGE_BYTES, |_| true) {
+        let (_, assembly) = offer.as_mut()?;
+        match assembly.take(part, MAX_OFFER_BYTES, |_| true) {
             Taken::Whole(text) => {
-                *tools = None;
+                *offer = None;
                 self.outbox.repay_now(part.id, false);
                 let offered = String::from_utf8(text).map_err(|error| error.to_string()).and_then(|text| read(&text));
                 Some(match offered {
-                    Ok(Ok(FootToHub::Tools(tools))) => Ok(Next::Offers(Offered::new(tools))),
+                    Ok(Ok(message @ (FootToHub::Tools(_) | FootToHub::Servers(_)))) => self.heard(message),
                     Ok(Ok(message)) => Err(format!("a `{}` that its parts do not belong to", message.kind())),
                     Ok(Err(offered)) => Ok(Next::Offers(offered)),
                     Err(problem) => Err(problem),
                 })
             }
             Taken::TooLong => {
-                *tools = None;
-                Some(Err(format!("`tools` of more than {MAX_TOOLS_MESSAGE_BYTES} bytes")))
+                *offer = None;
+                Some(Err(format!("an offer of more than {MAX_OFFER_BYTES} bytes")))
             }
             Taken::Gap(seq) => {
                 self.outbox.control(PartsFrom { call: CallId::from_bytes(part.id), seq });
@@ -149,6 +160,18 @@ impl Inbound<'_> {
             }
             Taken::Kept | Taken::Dropped | Taken::NoRoom => Some(Ok(Next::Goes)),
         }
+    }
+}
+
+/// Whether a message may have come in parts of that id.
+fn belongs(message: &FootToHub, whose: Whose, call: &CallId) -> bool {
+    let is_its_own = message.call() == Some(call);
+    match message {
+        FootToHub::Result(_) => whose == Whose::Call && is_its_own,
+        FootToHub::Response(_) => whose == Whose::Request && is_its_own,
+        FootToHub::Failure(_) => whose != Whose::Own && is_its_own,
+        FootToHub::Upcall(_) | FootToHub::Notify(_) => whose == Whose::Own,
+        _ => false,
     }
 }
 

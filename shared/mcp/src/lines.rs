@@ -8,8 +8,8 @@ const READ_BYTES: usize = 16 * 1024;
 const KEPT_BYTES: usize = 256 * 1024;
 
 /// One line.
-#[derive(Debug, PartialEq, Eq)]
-pub(super) enum Line<'a> {
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Line<'a> {
     /// It, without its end. Never empty.
     Text(&'a [u8]),
     /// It had more than the bytes allowed, spaces counted, and is passed over.
@@ -17,7 +17,7 @@ pub(super) enum Line<'a> {
 }
 
 /// Reads lines. What follows the last line end is a line too.
-pub(super) struct Lines<R> {
+pub struct Lines<R> {
     reader: R,
     max_bytes: usize,
     buffer: Vec<u8>,
@@ -31,12 +31,13 @@ pub(super) struct Lines<R> {
 }
 
 impl<R: AsyncRead + Unpin> Lines<R> {
-    pub(super) fn new(reader: R, max_bytes: usize) -> Self {
+    /// Lines of at most so many bytes.
+    pub fn new(reader: R, max_bytes: usize) -> Self {
         Self { reader, max_bytes, buffer: Vec::new(), taken: 0, searched: 0, skipping: false, ended: false }
     }
 
     /// The next line that is not empty. `None`: there are no more.
-    pub(super) async fn next(&mut self) -> Option<Line<'_>> {
+    pub async fn next(&mut self) -> Option<Line<'_>> {
         loop {
             let start = self.taken;
             match memchr::memchr(b'\n', &self.buffer[start + self.searched..]) {

@@ -1,0 +1,161 @@
+//! One open connection to a server, and whose it is.
+
+use std::collections::HashMap;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use footbridge_mcp::{Connection, Fields, Lifecycle, Raw, RequestOptions, RpcError, Version, codes};
+use footbridge_shared::id::Subject;
+use footbridge_shared::message::{Audience, Caller};
+use serde_json::json;
+use tokio_util::sync::CancellationToken;
+
+use super::router::{For, Router};
+use super::settings::SessionMode;
+use crate::clock::millis;
+use crate::tools::raw;
+
+/// Resources that are followed on one connection.
+const MAX_FOLLOWED: usize = 256;
+
+/// Who shares a connection. Callers of different lifecycles never do.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub(super) enum Key {
+    /// One MCP session of a subject.
+    Session(Subject, String),
+    /// One process of a subject.
+    Process(Subject, String, Option<Lifecycle>),
+    /// All that a subject does.
+    Subject(Subject, Option<Lifecycle>),
+}
+
+impl Key {
+    /// Of a call, as the owner wants connections to be shared. `None`: by everybody.
+    pub(super) fn of(mode: SessionMode, caller: &Caller) -> Option<Self> {
+        let subject = caller.subject.clone();
+        let session = caller.client.as_deref().and_then(|client| client.session.clone());
+        Some(match (mode, session, &caller.process) {
+            (SessionMode::Shared, ..) => return None,
+            (SessionMode::Process, Some(session), _) => Self::Session(subject, session),
+            (SessionMode::Process, None, Some(process)) => Self::Process(subject, process.clone(), lifecycle(caller)),
+            (SessionMode::Process, None, None) | (SessionMode::Subject, ..) => {
+                Self::Subject(subject, lifecycle(caller))
+            }
+        })
+    }
+
+    /// For whom the server works.
+    pub(super) fn whom(&self) -> For {
+        let (subject, session) = match self {
+            Self::Session(subject, session) => (subject.clone(), Some(session.clone())),
+            Self::Process(subject, ..) | Self::Subject(subject, _) => (subject.clone(), None),
+        };
+        For::Somebody(Audience { subject, session })
+    }
+
+    /// What the server may ask for: what the one client of a session can answer; where clients come and go, all that can be
+    /// carried to them.
+    pub(super) fn capabilities(&self, caller: &Caller) -> Raw {
+        match (self, caller.client.as_deref()) {
+            (_, None) => Fields::new().to_raw(),
+            (Self::Session(..), Some(client)) => client.capabilities.clone(),
+            (Self::Process(..) | Self::Subject(..), Some(_)) => raw(&json!({
+                "elicitation": {"form": {}, "url": {}},
+                "sampling": {"tools": {}, "context": {}},
+                "roots": {"listChanged": true},
+            })),
+        }
+    }
+}
+
+/// What the client of a call speaks; `None` without one.
+pub(super) fn lifecycle(caller: &Caller) -> Option<Lifecycle> {
+    let client = caller.client.as_deref()?;
+    // One that is newer than any that is known here follows the newest.
+    Some(Version::parse(&client.protocol).unwrap_or(Version::LATEST).lifecycle())
+}
+
+/// An open connection.
+pub(super) struct Attached {
+    pub(super) connection: Connection,
+    pub(super) router: Arc<Router>,
+    used_ms: AtomicU64,
+    /// Resources of a server without sessions that are followed, by address.
+    followed: Mutex<HashMap<String, CancellationToken>>,
+}
+
+impl Attached {
+    pub(super) fn new(connection: Connection, router: Arc<Router>, now: Duration) -> Arc<Self> {
+        Arc::new(Self { connection, router, used_ms: AtomicU64::new(millis(now)), followed: Mutex::default() })
+    }
+
+    /// Whether it has ended.
+    pub(super) fn is_over(&self) -> bool {
+        self.connection.closed().is_cancelled()
+    }
+
+    /// It is used now.
+    pub(super) fn used(&self, now: Duration) {
+        self.used_ms.store(millis(now), Ordering::Relaxed);
+    }
+
+    /// Since when nothing runs on it; `None` as long as something does.
+    pub(super) fn idle_since(&self) -> Option<Duration> {
+        self.router.is_idle().then(|| Duration::from_millis(self.used_ms.load(Ordering::Relaxed)))
+    }
+
+    /// What `resources/subscribe` and `resources/unsubscribe` mean to a server without sessions: a request that lasts as long
+    /// as the subscription. `None`: the method is another one, or the server knows it.
+    ///
+    /// # Errors
+    /// No resource is named, or as many are followed as may be.
+    pub(super) fn subscribe(
+        self: &Arc<Self>,
+        method: &str,
+        params: &Raw,
+        tasks: &super::tasks::Tasks,
+    ) -> Option<Result<Raw, RpcError>> {
+        let begins = match method {
+            "resources/subscribe" => true,
+            "resources/unsubscribe" => false,
+            _ => return None,
+        };
+        if self.lifecycle() == Lifecycle::Session {
+            return None;
+        }
+        let wrong = |message: &str| Some(Err(RpcError::new(codes::INVALID_PARAMS, message)));
+        let uri = Fields::of(params).and_then(|params| params.read::<String>("uri"));
+        let Some(uri) = uri else { return wrong("`uri` is missing") };
+        let mut followed = self.followed();
+        if !begins {
+            followed.remove(&uri).inspect(CancellationToken::cancel);
+        } else if !followed.contains_key(&uri) {
+            if followed.len() >= MAX_FOLLOWED {
+                return wrong("as many resources are followed as may be");
+            }
+            let cancel = self.connection.closed().child_token();
+            followed.insert(uri.clone(), cancel.clone());
+            let attached = self.clone();
+            tasks.run(async move {
+                let wanted = raw(&json!({"notifications": {"resourceSubscriptions": [uri]}}));
+                let options = RequestOptions { cancel, ..RequestOptions::default() };
+                let connection = attached.connection.clone();
+                let ended = connection.request("subscriptions/listen", Some(wanted), options).await;
+                tracing::debug!(?ended, "a subscription ended");
+                attached.followed().remove(&uri);
+            });
+        }
+        Some(Ok(Fields::new().to_raw()))
+    }
+
+    fn followed(&self) -> MutexGuard<'_, HashMap<String, CancellationToken>> {
+        // Nothing panics while it holds the lock.
+        self.followed.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// How its sessions go.
+    pub(super) fn lifecycle(&self) -> Lifecycle {
+        self.connection.server().version.lifecycle()
+    }
+}

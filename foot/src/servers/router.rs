@@ -1,0 +1,141 @@
+//! What a server says by itself on one connection: whom it is for.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use async_trait::async_trait;
+use footbridge_mcp::{Events, Fields, Raw, RpcError, Tag, codes, declined};
+use footbridge_shared::id::EntryName;
+use footbridge_shared::message::{Audience, Notify};
+
+use tokio_util::sync::{CancellationToken, DropGuard};
+
+use crate::line::Line;
+use crate::tools::CallContext;
+
+const MESSAGE: &str = "notifications/message";
+const TOOLS_CHANGED: &str = "notifications/tools/list_changed";
+const LISTS_CHANGED: [&str; 2] = ["notifications/resources/list_changed", "notifications/prompts/list_changed"];
+
+/// For whom a connection is.
+#[derive(Debug, Clone)]
+pub(super) enum For {
+    /// For everybody: nobody is asked, and what belongs to no call is for the log alone.
+    Everybody,
+    /// For a subject, or for one MCP session of theirs.
+    Somebody(Audience),
+}
+
+/// A call that runs.
+#[derive(Debug, Clone)]
+struct Running {
+    tag: Tag,
+    ctx: CallContext,
+    /// Fires when it is over: what was asked because of it is then withdrawn.
+    over: CancellationToken,
+}
+
+/// Knows the calls that run on one connection.
+#[derive(Debug)]
+pub(super) struct Router {
+    server: EntryName,
+    whom: For,
+    line: Line,
+    /// Fired when the server's tools have changed.
+    stale: Arc<tokio::sync::Notify>,
+    running: Mutex<Vec<Running>>,
+    next: AtomicU64,
+}
+
+impl Router {
+    pub(super) fn new(server: EntryName, whom: For, line: Line, stale: Arc<tokio::sync::Notify>) -> Arc<Self> {
+        Arc::new(Self { server, whom, line, stale, running: Mutex::default(), next: AtomicU64::new(1) })
+    }
+
+    /// A call begins. It ends when what this gives is dropped.
+    pub(super) fn enter(self: &Arc<Self>, ctx: &CallContext) -> Entered {
+        let tag = self.next.fetch_add(1, Ordering::Relaxed);
+        let over = CancellationToken::new();
+        self.running().push(Running { tag, ctx: ctx.clone(), over: over.clone() });
+        Entered { router: self.clone(), tag, _over: over.drop_guard() }
+    }
+
+    /// Whether no call runs.
+    pub(super) fn is_idle(&self) -> bool {
+        self.running().is_empty()
+    }
+
+    /// Whether everybody shares the connection.
+    pub(super) fn is_shared(&self) -> bool {
+        matches!(self.whom, For::Everybody)
+    }
+
+    fn tagged(&self, tag: Option<Tag>) -> Option<Running> {
+        self.running().iter().find(|running| Some(running.tag) == tag).cloned()
+    }
+
+    fn running(&self) -> MutexGuard<'_, Vec<Running>> {
+        // Nothing panics while it holds the lock.
+        self.running.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn tell(&self, call: Option<&CallContext>, audience: Option<Audience>, method: &str, params: Raw) {
+        let call = call.map(|ctx| ctx.call.clone());
+        self.line.tell(Notify { call, audience, server: self.server.to_string(), method: method.to_owned(), params });
+    }
+}
+
+#[async_trait]
+impl Events for Router {
+    async fn request(&self, tag: Option<Tag>, method: &str, params: Option<Raw>) -> Result<Raw, RpcError> {
+        if self.is_shared() {
+            return declined(method);
+        }
+        // Without a word on which call it is because of, it is the one that was started last.
+        let running = self.tagged(tag).or_else(|| self.running().last().cloned());
+        let Some(Running { ctx, over, .. }) = running else { return declined(method) };
+        let params = params.unwrap_or_else(|| Fields::new().to_raw());
+        tokio::select! {
+            answer = ctx.ask_client(method, params) => answer.unwrap_or_else(|| declined(method)),
+            () = over.cancelled() => Err(RpcError::new(codes::INTERNAL_ERROR, "the call that this was asked for is over")),
+        }
+    }
+
+    fn notification(&self, tag: Option<Tag>, method: &str, params: Option<Raw>) {
+        let params = params.unwrap_or_else(|| Fields::new().to_raw());
+        if method == TOOLS_CHANGED {
+            return self.stale.notify_one();
+        }
+        if LISTS_CHANGED.contains(&method) {
+            return self.tell(None, None, method, params);
+        }
+        let running = self.tagged(tag).or_else(|| match self.running().as_slice() {
+            // On a stream that names no call, what is said during the only one belongs to it.
+            [only] if method == MESSAGE && !self.is_shared() => Some(only.clone()),
+            _ => None,
+        });
+        if let Some(Running { ctx, .. }) = running {
+            return self.tell(Some(&ctx), None, method, params);
+        }
+        match &self.whom {
+            For::Somebody(audience) => self.tell(None, Some(audience.clone()), method, params),
+            For::Everybody => {
+                tracing::debug!(server = %self.server, method, params = params.get(), "a server tells everybody");
+            }
+        }
+    }
+}
+
+/// A call that runs.
+#[derive(Debug)]
+pub(super) struct Entered {
+    router: Arc<Router>,
+    pub(super) tag: Tag,
+    _over: DropGuard,
+}
+
+impl Drop for Entered {
+    fn drop(&mut self) {
+        self.router.running().retain(|running| running.tag != self.tag);
+    }
+}
