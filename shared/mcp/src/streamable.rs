@@ -9,6 +9,7 @@ use footbridge_shared::message::Raw;
 use futures::FutureExt as _;
 use futures::future::BoxFuture;
 use serde_json::value::RawValue;
+use tokio::sync::oneshot;
 use tokio_util::sync::CancellationToken;
 
 use crate::client::opened::{Channel, Failed};
@@ -35,6 +36,9 @@ pub(crate) use follow::{Broken, Follow};
 
 /// How long a message that nobody waits for may take: a cancellation, or an answer to the server.
 pub(crate) const SIDE_MESSAGE_WAIT: Duration = Duration::from_secs(15);
+
+/// How long the first request waits for the server's own stream. Some servers say nothing there until they have to.
+const OWN_STREAM_WAIT: Duration = Duration::from_secs(1);
 
 /// A channel over streamable HTTP.
 pub(crate) struct Http {
@@ -225,7 +229,7 @@ impl Channel for Http {
         self.endpoint.post(text, &speech).await.map(drop).map_err(|error| self.failed(error).error)
     }
 
-    fn opened(&self, voice: &Voice) {
+    async fn opened(&self, voice: &Voice) {
         // Without a session a server has nothing to say but in answers.
         if voice.is_stateless() {
             return;
@@ -233,10 +237,11 @@ impl Channel for Http {
         let (router, endpoint) = (Arc::clone(&self.router), Arc::clone(&self.endpoint));
         let http = Self { endpoint, router, next_id: AtomicU64::new(0) };
         let voice = voice.clone();
+        let (unheard, heard) = oneshot::channel();
         self.router.spawn(async move {
             let speech = Speech::of(voice.version);
             let origin = Origin { tag: None, until: http.closed().clone() };
-            let mut follow = Follow::standalone(&http.endpoint, &speech);
+            let mut follow = Follow::standalone(&http.endpoint, &speech).until_heard(unheard);
             tokio::select! {
                 () = http.closed().cancelled() => {}
                 ended = http.read_stream(&voice, &mut follow, None, &origin) => if let Err(failed) = ended {
@@ -244,6 +249,8 @@ impl Channel for Http {
                 },
             }
         });
+        // What a server asks during a call, many ask on that stream; before it is open, they ask nobody.
+        let _ = tokio::time::timeout(OWN_STREAM_WAIT, heard).await;
     }
 
     fn closed(&self) -> &CancellationToken {

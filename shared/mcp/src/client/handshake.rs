@@ -36,14 +36,14 @@ pub(crate) async fn shake_hands(
             Preferred::Lifecycle(Lifecycle::Session) => match hands.initialize().await {
                 Err(failed) if wants_no_session(&failed) => match hands.discover().await? {
                     Discovery::Found(voice, server) => Ok((voice, server)),
-                    Discovery::NotKnown => Err(connect_error(failed)),
+                    _ => Err(connect_error(failed)),
                 },
                 Err(failed) => Err(connect_error(failed)),
                 Ok(server) => server,
             },
             Preferred::Newest | Preferred::Lifecycle(Lifecycle::Stateless) => match hands.discover().await? {
                 Discovery::Found(voice, server) => Ok((voice, server)),
-                Discovery::NotKnown => hands.initialize().await.unwrap_or_else(|failed| Err(connect_error(failed))),
+                _ => hands.initialize().await.unwrap_or_else(|failed| Err(connect_error(failed))),
             },
         }
     };
@@ -57,6 +57,8 @@ struct Hands<'a, C> {
 
 enum Discovery {
     Found(Voice, ServerDescription),
+    /// The server refuses the version and names those that it speaks.
+    Supported(Vec<Version>),
     /// The server knows no discovery, or speaks no version that goes without sessions.
     NotKnown,
 }
@@ -67,6 +69,20 @@ impl<C: Channel> Hands<'_, C> {
     }
 
     async fn discover(&self) -> Result<Discovery, ConnectError> {
+        match self.discover_once().await? {
+            // It refused the very version that it asks for, which servers do until they are ready for it.
+            Discovery::Supported(versions) if versions.contains(&Version::LATEST) => {
+                match self.discover_once().await? {
+                    Discovery::Supported(_) => Ok(Discovery::NotKnown),
+                    discovery => Ok(discovery),
+                }
+            }
+            Discovery::Supported(_) => Ok(Discovery::NotKnown),
+            discovery => Ok(discovery),
+        }
+    }
+
+    async fn discover_once(&self) -> Result<Discovery, ConnectError> {
         let voice = self.voice(Some(Version::LATEST));
         let wait = DISCOVERY_WAIT.min(self.open.timeout / DISCOVERY_SHARE);
         let asked = self.channel.request(&voice, "server/discover", None, RequestOptions::default());
@@ -79,7 +95,7 @@ impl<C: Channel> Hands<'_, C> {
         match failed.error {
             RequestError::Rpc(error) if error.code == codes::UNSUPPORTED_VERSION => {
                 let supported = error.data.as_deref().and_then(|data| read_field(data, "supported"));
-                common(supported.unwrap_or_default()).map(|_| Discovery::NotKnown)
+                common(supported.unwrap_or_default()).map(Discovery::Supported)
             }
             // These come from servers that know what was asked.
             RequestError::Rpc(error) if matches!(error.code, codes::MISSING_CAPABILITY | codes::HEADER_MISMATCH) => {

@@ -44,9 +44,10 @@ pub(crate) trait Channel: Send + Sync + 'static {
         params: Option<&RawValue>,
     ) -> impl Future<Output = Result<(), RequestError>> + Send;
 
-    /// The handshake is done.
-    fn opened(&self, voice: &Voice) {
+    /// The handshake is done. Ends when the server can be heard.
+    fn opened(&self, voice: &Voice) -> impl Future<Output = ()> + Send {
         let _ = voice;
+        std::future::ready(())
     }
 
     /// Fires when it has ended. Fired, everything of it ends.
@@ -68,7 +69,7 @@ struct Opened<C> {
 pub(crate) async fn open<C: Channel>(channel: C, open: Open) -> Result<Arc<dyn Wire>, ConnectError> {
     let end = channel.closed().clone().drop_guard();
     let (voice, server) = shake_hands(&channel, &open).await?;
-    channel.opened(&voice);
+    channel.opened(&voice).await;
     Ok(Arc::new(Opened { channel, voice, server: Arc::new(server), _end: end }))
 }
 

@@ -2,6 +2,8 @@
 
 use std::time::Duration;
 
+use tokio::sync::oneshot;
+
 use super::endpoint::{Endpoint, PostError, Speech};
 use super::events::{EventStream, StreamError};
 
@@ -38,17 +40,43 @@ pub(crate) struct Follow<'a> {
     failures: u32,
     /// It is the server's own: begun anew where it cannot be resumed, and looked for as long as it takes.
     standalone: bool,
+    /// Dropped when the server has answered for the first time, whatever it said.
+    unheard: Option<oneshot::Sender<()>>,
 }
 
 impl<'a> Follow<'a> {
     /// The stream that answers a request. It is resumed if it had events with ids.
     pub(crate) fn answer(endpoint: &'a Endpoint, speech: &'a Speech, stream: EventStream) -> Self {
-        Self { endpoint, speech, stream: Some(stream), last_id: None, retry: None, failures: 0, standalone: false }
+        Self {
+            endpoint,
+            speech,
+            stream: Some(stream),
+            last_id: None,
+            retry: None,
+            failures: 0,
+            standalone: false,
+            unheard: None,
+        }
     }
 
     /// The server's own stream.
     pub(crate) fn standalone(endpoint: &'a Endpoint, speech: &'a Speech) -> Self {
-        Self { endpoint, speech, stream: None, last_id: None, retry: None, failures: 0, standalone: true }
+        Self {
+            endpoint,
+            speech,
+            stream: None,
+            last_id: None,
+            retry: None,
+            failures: 0,
+            standalone: true,
+            unheard: None,
+        }
+    }
+
+    /// Drops `unheard` when the server has answered for the first time, whatever it said.
+    pub(crate) fn until_heard(mut self, unheard: oneshot::Sender<()>) -> Self {
+        self.unheard = Some(unheard);
+        self
     }
 
     /// The data of the next event that is a message.
@@ -81,7 +109,9 @@ impl<'a> Follow<'a> {
     }
 
     async fn open(&mut self) -> Result<(), Broken> {
-        match self.endpoint.get(self.speech, self.last_id.as_deref()).await {
+        let opened = self.endpoint.get(self.speech, self.last_id.as_deref()).await;
+        self.unheard = None;
+        match opened {
             Ok(stream) => self.stream = Some(stream),
             Err(PostError::Forgotten) => return Err(Broken::Forgotten),
             Err(PostError::Unauthorized(status)) => return Err(Broken::Refused(status)),

@@ -40,13 +40,12 @@ async fn initialize(server: &mut HttpServer, session: Option<&str>) {
 async fn session() -> Opened {
     let shake = async |server: &mut HttpServer| {
         initialize(server, Some("s1")).await;
+        let get = server.next(Method::GET).await;
+        assert_eq!(get.headers["mcp-session-id"], "s1");
+        assert_eq!(get.headers["accept"], "text/event-stream");
+        get.answer(405, "text/plain", "");
     };
-    let mut opened = connect(SESSION, shake).await.unwrap();
-    let get = opened.server.next(Method::GET).await;
-    assert_eq!(get.headers["mcp-session-id"], "s1");
-    assert_eq!(get.headers["accept"], "text/event-stream");
-    get.answer(405, "text/plain", "");
-    opened
+    connect(SESSION, shake).await.unwrap()
 }
 
 async fn stateless() -> Opened {
@@ -135,6 +134,7 @@ async fn servers_that_know_no_discovery_are_initialized() {
         let opened = connect(Preferred::Newest, async |server| {
             legacy(server.expect("server/discover").await);
             initialize(server, None).await;
+            server.next(Method::GET).await.answer(405, "text/plain", "");
         });
         assert_eq!(opened.await.unwrap().connection.server().version, Version::V2025_06_18);
     }
@@ -313,9 +313,13 @@ async fn a_forgotten_session_is_the_end_of_the_connection_and_each_request_hears
 
 #[tokio::test]
 async fn the_server_speaks_on_its_own_stream_across_breaks() {
-    let shake = async |server: &mut HttpServer| initialize(server, Some("s1")).await;
+    let mut stream = None;
+    let shake = async |server: &mut HttpServer| {
+        initialize(server, Some("s1")).await;
+        stream = Some(server.next(Method::GET).await.stream());
+    };
     let Opened { connection, mut server, mut heard, tasks } = connect(SESSION, shake).await.unwrap();
-    let stream = server.next(Method::GET).await.stream();
+    let stream = stream.unwrap();
     stream.text("retry: 1\nid: 5\ndata: {\"jsonrpc\":\"2.0\",\"method\":\"one\"}\n\n").await;
     drop(stream);
     let get = server.next(Method::GET).await;
@@ -331,4 +335,20 @@ async fn the_server_speaks_on_its_own_stream_across_breaks() {
     server.next(Method::GET).await.answer(404, "text/plain", "");
     connection.closed().cancelled().await;
     tasks.join().await;
+}
+
+#[tokio::test]
+async fn nothing_is_asked_before_the_server_can_be_heard() {
+    let mut server = HttpServer::start().await;
+    let (open, ..) = open(SESSION);
+    let mut connecting = Box::pin(Connection::over_http(server.target.clone(), open));
+    let get = tokio::select! {
+        _ = &mut connecting => panic!("nobody would hear what the server asks"),
+        get = async {
+            initialize(&mut server, Some("s1")).await;
+            server.next(Method::GET).await
+        } => get,
+    };
+    let _stream = get.stream();
+    connecting.await.unwrap();
 }

@@ -167,6 +167,25 @@ async fn a_server_without_sessions_is_discovered_after_all() {
     assert_eq!(opened.await.unwrap().connection.server().version, Version::V2026_07_28);
 }
 
+#[tokio::test]
+async fn a_server_that_refuses_the_version_that_it_names_is_asked_once_more() {
+    for again in [false, true] {
+        let opened = connect(Preferred::Newest, async move |server| {
+            let asked = server.expect("server/discover").await;
+            server.refuse(&asked, -32022).await;
+            if again {
+                let asked = server.expect("server/discover").await;
+                server.refuse(&asked, -32022).await;
+                server.initialize().await;
+            } else {
+                server.discover().await;
+            }
+        });
+        let wanted = if again { Version::V2025_06_18 } else { Version::V2026_07_28 };
+        assert_eq!(opened.await.unwrap().connection.server().version, wanted);
+    }
+}
+
 #[tokio::test(start_paused = true)]
 async fn why_there_is_no_connection_is_told() {
     let died = connect(Preferred::Newest, async |server| {
