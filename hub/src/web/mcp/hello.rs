@@ -25,6 +25,8 @@ const MAX_SERVER_INSTRUCTIONS_CHARS: usize = 4 * 1024;
 const DESCRIPTION_WAIT: Duration = Duration::from_secs(10);
 /// How often it is looked for meanwhile, beside every change.
 const DESCRIPTION_LOOK: Duration = Duration::from_millis(250);
+/// Extensions whose methods and results are carried as they come.
+const CARRIED_EXTENSIONS: [&str; 1] = ["io.modelcontextprotocol/tasks"];
 
 /// The version that a session follows, for what its client wants.
 pub(super) fn session_version(wanted: &str) -> Version {
@@ -59,7 +61,7 @@ impl Hello {
                 let description = described(peer, &peer.server(name).await?).await?;
                 Ok(Self {
                     info: description.info.clone(),
-                    capabilities: carried(&description.capabilities),
+                    capabilities: carried(&description.capabilities, peer.version),
                     instructions: description.instructions.clone(),
                 })
             }
@@ -153,10 +155,17 @@ fn capabilities(servers: &[Arc<dyn McpServer>]) -> Raw {
 }
 
 /// The capabilities of one server, but those that are not carried.
-fn carried(capabilities: &Raw) -> Raw {
+fn carried(capabilities: &Raw, version: Version) -> Raw {
     let Some(mut fields) = Fields::of(capabilities) else { return capabilities.clone() };
     fields.take("tasks");
-    fields.take("extensions");
+    if let Some(extensions) = fields.take("extensions").as_ref().and_then(|raw| Fields::of(raw)) {
+        // Without a session the server hears with each request what the client of that request knows.
+        let speaks = |(name, _): &(&str, &Raw)| version == Version::V2026_07_28 && CARRIED_EXTENSIONS.contains(name);
+        let kept: Fields = extensions.iter().filter(speaks).map(|(name, raw)| (name, raw.clone())).collect();
+        if let Some(kept) = kept.into_raw_unless_empty() {
+            fields.set("extensions", kept);
+        }
+    }
     // Changes are noticed whether or not the server tells.
     for list in ["tools", "resources", "prompts"] {
         if let Some(mut list_fields) = fields.get(list).and_then(|raw| Fields::of(raw)) {
@@ -222,10 +231,15 @@ mod tests {
     fn capabilities_are_passed_on_but_what_is_not_carried() {
         let given =
             r#"{"tools":{},"tasks":{"list":{}},"experimental":{"x":{"n":1.10}},"resources":{"subscribe":true}}"#;
-        let carried = carried(&serde_json::from_str(given).unwrap());
+        let given_carried = carried(&serde_json::from_str(given).unwrap(), Version::V2025_11_25);
         assert_eq!(
-            carried.get(),
+            given_carried.get(),
             r#"{"tools":{"listChanged":true},"experimental":{"x":{"n":1.10}},"resources":{"subscribe":true,"listChanged":true}}"#
         );
+        let extended = r#"{"extensions":{"io.modelcontextprotocol/tasks":{"n":1.10},"io.example/x":{}}}"#;
+        let extended = serde_json::from_str(extended).unwrap();
+        let tasks = r#"{"extensions":{"io.modelcontextprotocol/tasks":{"n":1.10}}}"#;
+        assert_eq!(carried(&extended, Version::V2026_07_28).get(), tasks);
+        assert_eq!(carried(&extended, Version::V2025_11_25).get(), "{}");
     }
 }
