@@ -14,9 +14,30 @@ pub(super) enum Side {
     Client,
 }
 
-/// Whether it is known that this scenario cannot hold.
-pub(super) fn cannot_hold(side: Side, revision: Revision, scenario: &str) -> bool {
-    rows(PAGE).any(|row| row.is_of(side, revision) && row.names(scenario))
+/// What is known of a scenario.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub(super) struct Known<'a> {
+    /// The whole of it cannot hold.
+    pub(super) whole: bool,
+    /// These checks of it cannot.
+    pub(super) checks: Vec<&'a str>,
+}
+
+/// What is known not to hold of this scenario.
+pub(super) fn cannot_hold(side: Side, revision: Revision, scenario: &str) -> Known<'static> {
+    known(PAGE, side, revision, scenario)
+}
+
+fn known<'a>(page: &'a str, side: Side, revision: Revision, scenario: &str) -> Known<'a> {
+    let mut known = Known::default();
+    for row in rows(page).filter(|row| row.is_of(side, revision)) {
+        match row.scenario.split_once(':') {
+            Some((of, check)) if of == scenario => known.checks.push(check),
+            Some(_) => {}
+            None => known.whole |= row.names(scenario),
+        }
+    }
+    known
 }
 
 struct Row<'a> {
@@ -56,13 +77,16 @@ mod tests {
 
     #[test]
     fn the_table_of_the_page_is_read() {
-        let page = format!(
-            "# Page\n\n{HEAD}\n|---|---|---|---|\n| client | both | `auth/*` | Later. |\n\n| client | both | `x` | |"
-        );
-        let named =
-            |side, scenario| rows(&page).any(|row| row.is_of(side, Revision::R2026_07_28) && row.names(scenario));
-        assert!(named(Side::Client, "auth/basic-cimd"));
-        assert!(!named(Side::Server, "auth/basic-cimd") && !named(Side::Client, "author") && !named(Side::Client, "x"));
+        let rows_of =
+            "| client | both | `auth/*` | Later. |\n| server | 2026-07-28 | `b:one` | |\n\n| client | both | `x` | |";
+        let page = format!("# Page\n\n{HEAD}\n|---|---|---|---|\n{rows_of}");
+        let of = |side, scenario| known(&page, side, Revision::R2026_07_28, scenario);
+        assert!(of(Side::Client, "auth/basic-cimd").whole);
+        for (side, scenario) in [(Side::Server, "auth/basic-cimd"), (Side::Client, "author"), (Side::Client, "x")] {
+            assert_eq!(of(side, scenario), Known::default(), "{scenario}");
+        }
+        assert_eq!(of(Side::Server, "b"), Known { whole: false, checks: vec!["one"] });
+        assert_eq!(known(&page, Side::Server, Revision::R2025_11_25, "b"), Known::default());
         assert!(rows(PAGE).next().is_some(), "the page has its table");
     }
 }

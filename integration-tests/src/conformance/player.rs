@@ -19,6 +19,8 @@ use crate::Result;
 
 /// How long the handshake may take, and the end.
 const PATIENCE: Duration = Duration::from_secs(10);
+/// How long a scenario may take. The suite waits for the end of a client that it gave up, so this one ends by itself.
+const WHOLE: Duration = Duration::from_secs(25);
 /// Rounds of questions that one call may have.
 const ROUNDS: usize = 10;
 
@@ -53,11 +55,11 @@ pub async fn play(url: &str, script: &Script) -> Result<()> {
     let client = reqwest::Client::builder().no_proxy().redirect(reqwest::redirect::Policy::none()).build()?;
     let target = HttpTarget { url: url.parse()?, headers: http::HeaderMap::new(), client };
     let player = Player { connection: Connection::over_http(target, open).await? };
-    let played = player.play(&script.scenario, &script.context).await;
+    let played = tokio::time::timeout(WHOLE, player.play(&script.scenario, &script.context)).await;
     player.connection.close(PATIENCE).await;
     let mut tasks = std::mem::take(&mut *tasks.0.lock().unwrap_or_else(PoisonError::into_inner));
     tasks.shutdown().await;
-    played
+    played.map_err(|_| format!("the scenario does not end within {WHOLE:?}"))?
 }
 
 struct Player {

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use super::known::{Side, cannot_hold};
+use super::known::{Known, Side, cannot_hold};
 use super::outcome::{Outcome, Outcomes};
 use super::{Revision, Way};
 use crate::bench::say;
@@ -37,6 +37,7 @@ impl Report {
             &format!("Servers, requirements of {}", revision.as_str()),
             columns.iter().map(|(way, _)| way.title()),
         );
+        let all_ways = Way::ALL.iter().all(|way| columns.iter().any(|(column, _)| column == way));
         let scenarios: BTreeSet<&String> = columns.iter().flat_map(|(_, outcomes)| outcomes.keys()).collect();
         for scenario in &scenarios {
             let known = cannot_hold(Side::Server, revision, scenario);
@@ -55,12 +56,17 @@ impl Report {
                 cells.push(cell(outcome, &lost));
                 let good = outcome.is_some_and(|outcome| outcome.passes() || outcome.is_skipped());
                 if !good || !lost.is_empty() {
-                    wrong.extend(complaints(*way, outcome));
-                    wrong.extend(lost.into_iter().map(|lost| format!("{}: {lost}", way.title())));
+                    let mut of_way = complaints(*way, outcome);
+                    of_way.extend(lost.into_iter().map(|lost| format!("{}: {lost}", way.title())));
+                    // A check that fails here is also lost.
+                    of_way.sort();
+                    of_way.dedup();
+                    wrong.extend(of_way);
                 }
             }
             self.row(scenario, &cells);
-            self.judge(revision, scenario, known, wrong, direct.is_some_and(Outcome::is_skipped));
+            let skipped = direct.is_some_and(Outcome::is_skipped);
+            self.judge(revision, scenario, &known, wrong, all_ways && !skipped);
         }
         let counts = columns.iter().map(|(_, outcomes)| count(outcomes));
         self.row(&format!("**{} scenarios**", scenarios.len()), &counts.collect::<Vec<_>>());
@@ -73,7 +79,7 @@ impl Report {
             self.row(scenario, &[cell(Some(outcome), &[])]);
             let wrong = if outcome.passes() { Vec::new() } else { said("client", Some(outcome)) };
             let known = cannot_hold(Side::Client, revision, scenario);
-            self.judge(revision, scenario, known, wrong, outcome.is_skipped());
+            self.judge(revision, scenario, &known, wrong, true);
         }
         self.row(&format!("**{} scenarios**", outcomes.len()), &[count(outcomes)]);
     }
@@ -89,12 +95,25 @@ impl Report {
         self.lines.push(format!("| {what} | {} |", cells.join(" | ")));
     }
 
-    fn judge(&mut self, revision: Revision, scenario: &str, known: bool, wrong: Vec<String>, skipped: bool) {
+    /// Sorts out what is known. That something holds which is known not to is said only when all ways are here: on some
+    /// it may.
+    fn judge(&mut self, revision: Revision, scenario: &str, known: &Known<'_>, wrong: Vec<String>, all_ways: bool) {
         let revision = revision.as_str();
-        if known && wrong.is_empty() && !skipped {
-            self.breaches.push(format!("{revision}, {scenario}: holds, and docs/mcp.md says that it cannot"));
-        } else if !known {
-            self.breaches.extend(wrong.into_iter().map(|wrong| format!("{revision}, {scenario}, {wrong}")));
+        let is_of = |wrong: &str, check: &str| wrong.contains(&format!(": {check}: "));
+        let stale = if known.whole {
+            wrong.is_empty().then(|| scenario.to_owned()).into_iter().collect()
+        } else {
+            let holds = |check: &&&str| !wrong.iter().any(|wrong| is_of(wrong, check));
+            known.checks.iter().filter(holds).map(|check| format!("{scenario}:{check}")).collect::<Vec<_>>()
+        };
+        if all_ways {
+            let stale = stale.into_iter();
+            self.breaches
+                .extend(stale.map(|what| format!("{revision}, {what}: holds, and docs/mcp.md says that it cannot")));
+        }
+        if !known.whole {
+            let wrong = wrong.into_iter().filter(|wrong| !known.checks.iter().any(|check| is_of(wrong, check)));
+            self.breaches.extend(wrong.map(|wrong| format!("{revision}, {scenario}, {wrong}")));
         }
     }
 }

@@ -1,12 +1,19 @@
 //! The MCP conformance suite.
 
-use integration_tests::conformance::{Way, servers};
+use integration_tests::conformance::{Report, Way, client, servers};
 
 use crate::TestResult;
 
+fn holds(report: &Report) -> TestResult {
+    if report.breaches().is_empty() { Ok(()) } else { Err(report.breaches().join("\n").into()) }
+}
+
 #[tokio::test]
-async fn the_fixture_passes_every_scenario() -> TestResult {
-    let report = servers(&[Way::Direct]).await?;
-    assert!(report.breaches().is_empty(), "{}", report.breaches().join("\n"));
-    Ok(())
+async fn what_passes_directly_passes_through_hub_and_foot() -> TestResult {
+    holds(&servers(&Way::ALL).await?)
+}
+
+#[tokio::test]
+async fn the_hubs_client_passes_the_scenarios_for_clients() -> TestResult {
+    holds(&client().await?)
 }
