@@ -26,6 +26,7 @@ mod mcp_fake;
 mod mcp_heartbeat;
 mod mcp_lossless;
 mod mcp_names;
+mod mcp_one_tool;
 mod mcp_questions;
 mod mcp_real_servers;
 mod mcp_sessions;
