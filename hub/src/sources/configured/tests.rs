@@ -26,6 +26,7 @@ mod calls;
 mod feet;
 mod freshness;
 mod layers;
+mod servers;
 
 /// The source over an empty store, a documents folder and given bundled documents.
 struct World {

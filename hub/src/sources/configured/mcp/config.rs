@@ -105,7 +105,7 @@ pub(in crate::sources::configured) struct Tls {
     /// Not at all.
     pub(in crate::sources::configured) skip_verification: bool,
     /// Beside the public authorities also by these, as PEM.
-    pub(in crate::sources::configured) ca: Vec<reqwest::Certificate>,
+    pub(in crate::sources::configured) ca_pem: Option<String>,
 }
 
 /// Who shares a connection to a server.

@@ -101,6 +101,12 @@ impl Events for Hearing {
 }
 
 fn is_list_changed(method: &str) -> bool {
-    ["notifications/tools/list_changed", "notifications/resources/list_changed", "notifications/prompts/list_changed"]
-        .contains(&method)
+    [
+        "notifications/tools/list_changed",
+        "notifications/resources/list_changed",
+        "notifications/prompts/list_changed",
+        // It is listened to from now on: what was listed before may have changed since.
+        "notifications/subscriptions/acknowledged",
+    ]
+    .contains(&method)
 }

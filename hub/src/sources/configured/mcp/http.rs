@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use async_trait::async_trait;
-use footbridge_mcp::{ConnectError, Connection, HttpTarget, Open};
+use footbridge_mcp::{ConnectError, Connection, HttpClientOptions, HttpTarget, Open, http_client};
 use footbridge_shared::ErrorCode;
 use http::header::{AUTHORIZATION, HeaderValue};
 use reqwest::Client;
@@ -44,7 +44,7 @@ struct Token {
 
 impl HttpDial {
     pub(super) fn new(endpoint: Endpoint, redactor: Redactor) -> Self {
-        let client = client(&endpoint).map_err(|error| innermost(&error));
+        let client = client(&endpoint);
         Self { endpoint, redactor, client, token: Mutex::new(None) }
     }
 
@@ -117,24 +117,25 @@ impl Dial for HttpDial {
     }
 }
 
-fn client(endpoint: &Endpoint) -> Result<Client, reqwest::Error> {
-    let Tls { skip_verification, ca } = &endpoint.tls;
-    let mut builder = Client::builder()
+fn client(endpoint: &Endpoint) -> Result<Client, String> {
+    const USER_AGENT: &str = concat!("footbridge/", env!("CARGO_PKG_VERSION"));
+    let Tls { skip_verification, ca_pem } = &endpoint.tls;
+    if !skip_verification {
+        return http_client(&HttpClientOptions {
+            connect_timeout: CONNECT_TIMEOUT,
+            authorities: ca_pem.as_ref().map(|pem| pem.clone().into_bytes()),
+            user_agent: USER_AGENT.to_owned(),
+            proxies: true,
+        });
+    }
+    let builder = Client::builder()
         .connect_timeout(CONNECT_TIMEOUT)
+        .tcp_nodelay(true)
         // A credential goes nowhere but where it was meant for.
         .redirect(reqwest::redirect::Policy::none())
-        .referer(false)
-        .user_agent(concat!("footbridge/", env!("CARGO_PKG_VERSION")));
-    if *skip_verification {
-        builder = builder.tls_danger_accept_invalid_certs(true);
-    }
-    if endpoint.url.scheme() == "http" && endpoint.oauth.is_none() {
-        // Without this the client does not start on a machine that has no certificates.
-        builder = builder.tls_certs_only([]);
-    } else {
-        builder = builder.tls_certs_merge(ca.iter().cloned());
-    }
-    builder.build()
+        .user_agent(USER_AGENT)
+        .tls_danger_accept_invalid_certs(true);
+    builder.build().map_err(|error| innermost(&error))
 }
 
 async fn fetch(client: &Client, credentials: &ClientCredentials) -> Result<Token, String> {

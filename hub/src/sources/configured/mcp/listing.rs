@@ -5,7 +5,7 @@ use std::sync::{Arc, Weak};
 use std::time::Duration;
 
 use footbridge_mcp::headers::ParamHeaders;
-use footbridge_mcp::{Connection, Fields, Raw, RequestError, RequestOptions, codes};
+use footbridge_mcp::{Connection, Fields, ListLimits, Raw, RequestError, RequestOptions, codes, list_all};
 use footbridge_shared::id::{EntryName, ToolName};
 use footbridge_shared::limits::{MAX_DESCRIPTION_CHARS, MAX_SCHEMA_BYTES};
 use footbridge_shared::text::clean_and_cut;
@@ -19,10 +19,10 @@ use crate::domain::document::Layer;
 use crate::domain::mcp::{ListKind, McpDescription};
 use crate::domain::tool::{Origin, Tool, ToolSpec};
 
-/// Most entries of one kind that a server may list.
-const MAX_ENTRIES: usize = 20_000;
-/// Most pages of one listing.
-const MAX_PAGES: usize = 2_000;
+/// How much of one list is taken.
+const LIMITS: ListLimits = ListLimits { pages: 2_000, items: 20_000, bytes: 64 * 1024 * 1024 };
+/// A whole list may take as long as so many handshakes.
+const PAGES_A_TIMEOUT: u32 = 4;
 /// Longest name of a tool on its server, in bytes.
 const MAX_NAME_BYTES: usize = 512;
 /// Odd entries that are named in the status.
@@ -94,7 +94,8 @@ pub(super) enum Unread {
     Failed(String),
 }
 
-/// Reads everything that a server lists, in as many pages as there are. `page_timeout` is for each.
+/// Reads everything that a server lists, in as many pages as there are. `page_timeout`
+/// is what one may take; see [`PAGES_A_TIMEOUT`].
 ///
 /// # Errors
 /// Why it cannot be listed.
@@ -113,47 +114,32 @@ pub(super) async fn read(connection: &Connection, page_timeout: Duration) -> Res
     Ok(Entries { tools, others })
 }
 
-/// All pages of one list. A server that does not know the method has none. A cursor that comes again ends it.
+/// All pages of one list. A server that does not know the method has none.
 async fn pages(
     connection: &Connection,
     method: &'static str,
     field: &'static str,
     page_timeout: Duration,
 ) -> Result<Vec<Raw>, Unread> {
-    let failed = |why: &str| Unread::Failed(format!("`{method}` {why}"));
-    let (mut entries, mut cursors) = (Vec::new(), BTreeSet::new());
-    let mut cursor: Option<String> = None;
-    for _ in 0..MAX_PAGES {
-        let params = cursor.as_ref().map(|cursor| {
-            let mut params = Fields::new();
-            params.set_value("cursor", cursor);
-            params.to_raw()
-        });
-        let cancel = CancellationToken::new();
-        // Dropped with this future, so that a server which is given up on is told.
-        let _given_up = cancel.clone().drop_guard();
-        let options = RequestOptions { cancel, ..RequestOptions::default() };
-        let asked = tokio::time::timeout(page_timeout, connection.request(method, params, options)).await;
-        let result = match asked {
-            Ok(Ok(result)) => result,
-            Ok(Err(RequestError::Rpc(error))) if error.code == codes::METHOD_NOT_FOUND && entries.is_empty() => break,
-            Ok(Err(RequestError::SessionExpired)) => return Err(Unread::Expired),
-            Ok(Err(error)) => return Err(failed(&format!("failed: {error}"))),
-            Err(_) => return Err(failed(&format!("was not answered within {page_timeout:?}"))),
-        };
-        let page = Fields::of(&result).ok_or_else(|| failed("was answered with what is no object"))?;
-        let found: Option<Vec<Raw>> = page.read(field);
-        let found = found.ok_or_else(|| failed(&format!("was answered without a list of {field}")))?;
-        entries.extend(found);
-        cursor = page.read("nextCursor");
-        let Some(next) = &cursor else { break };
-        if entries.len() >= MAX_ENTRIES || !cursors.insert(next.clone()) {
-            tracing::warn!(method, entries = entries.len(), "a listing of an MCP server was cut short");
-            break;
+    let cancel = CancellationToken::new();
+    // Dropped with this future, so that a server which is given up on is told.
+    let _given_up = cancel.clone().drop_guard();
+    let options = RequestOptions { cancel, ..RequestOptions::default() };
+    // Time for a few pages at once; a server that goes on giving pages may take more, but not for ever.
+    let limit = page_timeout * PAGES_A_TIMEOUT;
+    let asked = tokio::time::timeout(limit, list_all(connection, method, field, LIMITS, options)).await;
+    match asked {
+        Ok(Ok(listed)) => {
+            if let Some(why) = listed.cut {
+                tracing::warn!(method, entries = listed.items.len(), why, "a listing of an MCP server was cut short");
+            }
+            Ok(listed.items)
         }
+        Ok(Err(RequestError::Rpc(error))) if error.code == codes::METHOD_NOT_FOUND => Ok(Vec::new()),
+        Ok(Err(RequestError::SessionExpired)) => Err(Unread::Expired),
+        Ok(Err(error)) => Err(Unread::Failed(format!("`{method}` failed: {error}"))),
+        Err(_) => Err(Unread::Failed(format!("`{method}` was not answered within {limit:?}"))),
     }
-    entries.truncate(MAX_ENTRIES);
-    Ok(entries)
 }
 
 /// What tools were when somebody last looked: name → hash. For this process.

@@ -164,9 +164,9 @@ impl Server {
             match &listed {
                 Ok(live) => tokio::select! {
                     () = self.wake.notified() => tokio::time::sleep(BURST).await,
-                    () = live.connection.closed().cancelled() => {
-                        self.note_attempt(Some(&Unavailable::now("the connection ended")), Some(Instant::now()));
-                    }
+                    () = live.connection.closed().cancelled() => if live.is_program {
+                        self.note_attempt(Some(&Unavailable::now("the program ended")), Some(Instant::now()));
+                    },
                 },
                 Err(_) => tokio::select! {
                     () = self.wake.notified() => {}

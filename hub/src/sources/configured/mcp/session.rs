@@ -25,6 +25,8 @@ use crate::domain::mcp::McpAudience;
 pub(super) const IDLE: Duration = Duration::from_secs(15 * 60);
 /// What a caller waits for at most, before it is told to come again.
 const MAX_WAIT: Duration = Duration::from_secs(1);
+/// A session that is forgotten so soon was none.
+const AT_ONCE: Duration = Duration::from_secs(1);
 /// How long a connection has to end in order.
 const CLOSE_TIMEOUT: Duration = Duration::from_secs(1);
 
@@ -91,6 +93,8 @@ impl Key {
 pub(super) struct Live {
     pub(super) connection: Connection,
     pub(super) calls: Arc<RunningCalls>,
+    /// Whether a program of the hub's is behind it.
+    pub(super) is_program: bool,
     opened: Instant,
     listened_to: AtomicBool,
     process: Mutex<Option<Child>>,
@@ -101,6 +105,7 @@ impl Live {
         Arc::new(Self {
             connection,
             calls,
+            is_program: process.is_some(),
             opened: Instant::now(),
             listened_to: AtomicBool::new(false),
             process: Mutex::new(process),
@@ -197,8 +202,12 @@ impl Session {
         }
         let old = self.live.lock().take();
         if let Some(old) = old {
-            // It ended by itself.
-            backoff.ended_after(old.opened.elapsed());
+            // It ended by itself. Over HTTP that is how a server forgets a session, and no reason to wait, unless it did so
+            // at once.
+            let lived = old.opened.elapsed();
+            if old.is_program || lived < AT_ONCE {
+                backoff.ended_after(lived);
+            }
             old.close().await;
         }
         if let Some(at) = backoff.not_before() {

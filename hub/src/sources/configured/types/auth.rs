@@ -161,9 +161,9 @@ fn client_credentials(fields: &mut Fields<'_, '_>) -> Option<Auth> {
 /// Reads `tls`, which has passed its schema; `None`: a problem was reported.
 pub(super) fn read_tls(node: &Node, path: &KeyPath, problems: &mut Vec<Problem>) -> Option<Tls> {
     let skip_verification = matches!(node.get("skipVerification").map(|node| &node.value), Some(Value::Bool(true)));
-    let Some(pem) = node.get("caPem") else { return Some(Tls { skip_verification, ca: Vec::new() }) };
+    let Some(pem) = node.get("caPem") else { return Some(Tls { skip_verification, ca_pem: None }) };
     match Certificate::from_pem_bundle(pem.as_text()?.as_bytes()) {
-        Ok(ca) if !ca.is_empty() => Some(Tls { skip_verification, ca }),
+        Ok(ca) if !ca.is_empty() => Some(Tls { skip_verification, ca_pem: pem.as_text().map(str::to_owned) }),
         _ => {
             let problem = Problem::new(pem.at, path.key("caPem"), "these are no certificates as PEM");
             problems.push(problem.code(ErrorCode::InvalidDocument));

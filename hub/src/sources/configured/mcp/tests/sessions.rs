@@ -50,12 +50,11 @@ async fn by_process_each_session_has_its_own_and_says_what_its_client_can_do() {
     let (first, second) = connections.split_at(callers.len());
     assert_eq!(first, second);
     assert_eq!(first.iter().collect::<std::collections::BTreeSet<_>>().len(), callers.len(), "{first:?}");
-    let clients = lab.fake.clients.lock();
+    let clients = lab.fake.clients.lock().clone();
     let client = |n: usize| &clients[usize::try_from(first[n]).unwrap()];
     assert_eq!(client(0), &json!({"elicitation": {}, "name": "ann"}));
     assert_eq!(client(2), &json!({"elicitation": {}, "name": "bob"}));
     assert!(client(3)["sampling"].is_object(), "the connection of a subject may be asked anything");
-    drop(clients);
     lab.end().await;
 }
 
