@@ -4,7 +4,10 @@
 use std::sync::Arc;
 
 use footbridge_mcp::headers::ParamHeaders;
-use footbridge_mcp::{Fields, Lifecycle, Progress, Raw, RequestError, RequestOptions, RpcError, declined};
+use footbridge_mcp::{
+    Fields, Lifecycle, Progress, Raw, RequestError, RequestOptions, RpcError, can_be_asked, declined,
+};
+use footbridge_shared::message::CallerClient;
 
 use super::attached::{Attached, lifecycle};
 use super::server::{NoConnection, Server};
@@ -85,7 +88,7 @@ impl Exchange<'_> {
             };
             let asked = attached.connection.request(self.method, Some(params.clone()), options).await;
             let result = asked.map_err(|error| (error, round))?;
-            let Some(questions) = questions(&result).filter(|_| self.answers_here(attached)) else {
+            let Some(questions) = questions(&result).filter(|questions| self.answers_here(attached, questions)) else {
                 return Ok(result);
             };
             params = self.answered(attached, &params, &questions).await.map_err(|error| (error, round + 1))?;
@@ -95,10 +98,18 @@ impl Exchange<'_> {
     }
 
     /// Whether questions that the server answers with are asked from here: a client that follows this itself gets them as they
-    /// are.
-    fn answers_here(&self, attached: &Attached) -> bool {
-        attached.lifecycle() == Lifecycle::Stateless
-            && (attached.router.is_shared() || lifecycle(&self.ctx.caller) != Some(Lifecycle::Stateless))
+    /// are, if it can answer them all.
+    fn answers_here(&self, attached: &Attached, questions: &Fields) -> bool {
+        let asked = questions.read::<Fields>("inputRequests").unwrap_or_default();
+        let can = |client: &CallerClient| {
+            asked.iter().all(|(_, question)| {
+                let method = Fields::of(question).and_then(|question| question.read::<String>("method"));
+                method.is_some_and(|method| can_be_asked(&client.capabilities, &method))
+            })
+        };
+        let itself = lifecycle(&self.ctx.caller) == Some(Lifecycle::Stateless)
+            && self.ctx.caller.client.as_deref().is_some_and(can);
+        attached.lifecycle() == Lifecycle::Stateless && (attached.router.is_shared() || !itself)
     }
 
     /// What the client of this call can answer, for servers that want to know it with each request.

@@ -48,6 +48,12 @@ fn same_fields(sent: &str, arrived: &str, more: &[&str], situation: &str) -> Tes
     let (sent, arrived) = (sent.ok_or("no object")?, arrived.ok_or("no object")?);
     for (name, value) in sent.iter().filter(|(name, _)| !more.contains(name)) {
         let here = arrived.get(name).map(|value| value.get());
+        if ["title", "description"].contains(&name) {
+            // What people cannot see is taken out of these, so they are written anew.
+            let texts = (here.map(serde_json::from_str::<String>).transpose()?, serde_json::from_str(value.get())?);
+            assert_eq!(texts.0, Some(texts.1), "`{name}` ({situation})");
+            continue;
+        }
         assert_eq!(here, Some(value.get()), "`{name}` ({situation})");
     }
     for (name, value) in arrived.iter().filter(|(name, _)| !more.contains(name)) {

@@ -24,7 +24,7 @@ pub use client::{
     Connection, Events, HttpTarget, OnProgress, Open, Preferred, Progress, RequestOptions, ServerDescription, Spawn,
     Tag,
 };
-pub use declined::declined;
+pub use declined::{can_be_asked, declined};
 pub use error::{ConnectError, RequestError, RpcError};
 pub use fields::Fields;
 pub use footbridge_shared::message::Raw;

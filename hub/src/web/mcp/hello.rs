@@ -143,12 +143,9 @@ fn capabilities(servers: &[Arc<dyn McpServer>]) -> Raw {
     let mut capabilities = Fields::new();
     capabilities.set_value("tools", &json!({"listChanged": true}));
     capabilities.set_value("resources", &json!({"subscribe": any("resources"), "listChanged": true}));
-    if any("prompts") {
-        capabilities.set_value("prompts", &json!({"listChanged": true}));
-    }
-    if any("completions") {
-        capabilities.set_value("completions", &json!({}));
-    }
+    // A session may outlive what is attached now: what a server brings later is told as a change.
+    capabilities.set_value("prompts", &json!({"listChanged": true}));
+    capabilities.set_value("completions", &json!({}));
     // What calls print is told as log messages to those who ask for it.
     capabilities.set_value("logging", &json!({}));
     capabilities.to_raw()

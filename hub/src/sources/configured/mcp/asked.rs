@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use footbridge_mcp::{Fields, Raw, RpcError};
+use footbridge_mcp::{Fields, Raw, RpcError, can_be_asked};
 use serde_json::value::RawValue;
 
 use crate::domain::mcp::{McpClient, declined};
@@ -41,6 +41,11 @@ impl InputRequired {
             Some((key.to_owned(), request.read("method")?, params))
         });
         Some(Self { requests: requests.collect(), state: fields.get(STATE).cloned() })
+    }
+
+    /// Whether a client that states these capabilities can answer all of it.
+    pub(super) fn is_for(&self, capabilities: &RawValue) -> bool {
+        self.requests.iter().all(|(_, method, _)| can_be_asked(capabilities, method))
     }
 
     /// The result with changed parameters of its questions.
