@@ -52,17 +52,11 @@ async fn everything(peer: &Arc<Peer>, client: &Arc<Client>, method: &str, params
         "resources/templates/list" => resources::templates(peer, &params).await,
         "resources/read" => resources::read(peer, client, params).await,
         "resources/subscribe" | "resources/unsubscribe" => resources::follow(peer, client, method, params).await,
-        "prompts/list" | "prompts/get" if !anybody(peer, "prompts").await? => Err(method_not_found(method)),
         "prompts/list" => prompts::list(peer, &params).await,
         "prompts/get" => prompts::get(peer, client, params).await,
-        "completion/complete" if !anybody(peer, "completions").await? => Err(method_not_found(method)),
         "completion/complete" => completion::complete(peer, client, params).await,
         _ => Err(method_not_found(method)),
     }
-}
-
-async fn anybody(peer: &Peer, capability: &str) -> Result<bool, RpcError> {
-    Ok(peer.servers().await?.iter().any(|server| offers(server, capability)))
 }
 
 /// Says from which level on log messages are wanted.

@@ -46,7 +46,13 @@ impl<T: Send + 'static> Work<T> {
 
     /// Lets it run in a task of its own.
     pub(super) fn detach(&mut self) {
-        let State::Here(work) = std::mem::replace(&mut self.state, State::Gone) else { return };
+        let work = match std::mem::replace(&mut self.state, State::Gone) {
+            State::Here(work) => work,
+            elsewhere => {
+                self.state = elsewhere;
+                return;
+            }
+        };
         let (tell, told) = oneshot::channel();
         let (stop, hard) = (CancellationToken::new(), self.lifecycle.hard().clone());
         let guard = (self.orphan == Orphan::Stops).then(|| stop.clone().drop_guard());
@@ -74,5 +80,52 @@ impl<T: Send + 'static> Drop for Work<T> {
                 }
             });
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use futures::FutureExt as _;
+
+    use super::*;
+
+    /// Work that says when it was let go, and the place to look.
+    fn endless() -> (BoxFuture<'static, u8>, CancellationToken) {
+        let gone = CancellationToken::new();
+        let guard = gone.clone().drop_guard();
+        let work = async move {
+            let _guard = guard;
+            std::future::pending().await
+        };
+        (work.boxed(), gone)
+    }
+
+    #[tokio::test]
+    async fn work_that_is_let_run_elsewhere_goes_on_however_often_that_is_said() {
+        let (tell, told) = oneshot::channel::<u8>();
+        let work = async move { told.await.unwrap_or_default() }.boxed();
+        let mut work = Work::new(work, Orphan::Stops, Lifecycle::new());
+        work.detach();
+        work.detach();
+        tell.send(7).unwrap();
+        assert_eq!(work.outcome().await, Some(7));
+    }
+
+    #[tokio::test]
+    async fn what_nobody_waits_for_stops_or_goes_on_as_it_was_made() {
+        let lifecycle = Lifecycle::new();
+        for detached in [false, true] {
+            let (future, gone) = endless();
+            let mut work = Work::new(future, Orphan::Stops, lifecycle.clone());
+            if detached {
+                work.detach();
+            }
+            drop(work);
+            gone.cancelled().await;
+        }
+        let (tell, told) = oneshot::channel();
+        let future = async move { tell.send(()) }.boxed();
+        drop(Work::new(future, Orphan::GoesOn, lifecycle.clone()));
+        told.await.unwrap();
     }
 }
