@@ -55,7 +55,7 @@ impl Hello {
             View::All => {
                 let servers = peer.servers().await?;
                 let instructions = instructions(&servers);
-                Ok(Self { info: own_info(), capabilities: capabilities(&servers), instructions })
+                Ok(Self { info: own_info(), capabilities: capabilities(), instructions })
             }
             View::Pack(name) => {
                 let description = described(peer, &peer.server(name).await?).await?;
@@ -138,8 +138,8 @@ pub(super) fn offers(server: &Arc<dyn McpServer>, capability: &str) -> bool {
     })
 }
 
-fn capabilities(servers: &[Arc<dyn McpServer>]) -> Raw {
-    let any = |capability: &str| servers.iter().any(|server| offers(server, capability));
+/// What the hub offers in the view of everything: whatever an attached server may.
+fn capabilities() -> Raw {
     let mut capabilities = Fields::new();
     capabilities.set_value("tools", &json!({"listChanged": true}));
     capabilities.set_value("resources", &json!({"subscribe": any("resources"), "listChanged": true}));

@@ -47,13 +47,11 @@ pub(super) async fn subscribe(peer: Arc<Peer>, accepts: Accepts, request: Reques
 /// What of it can be heard, and what ends it.
 async fn accept(peer: &Arc<Peer>, asked: &Fields) -> Result<(Wanted, Followed), RpcError> {
     let is = |name: &str| asked.read::<bool>(name).unwrap_or(false);
-    let servers = peer.servers().await?;
-    let seen = |server: &&Arc<dyn McpServer>| match &peer.view {
-        View::All => true,
-        View::Pack(name) => server.name() == name,
-    };
-    let mut seen_servers = servers.iter().filter(seen);
-    let prompts = is("promptsListChanged") && seen_servers.any(|server| offers(server, "prompts"));
+    let prompts = is("promptsListChanged")
+        && match &peer.view {
+            View::All => true,
+            View::Pack(name) => offers(&peer.server(name).await?, "prompts"),
+        };
     let mut wanted =
         Wanted { tools: is("toolsListChanged"), resources: is("resourcesListChanged"), prompts, followed: Vec::new() };
     let mut followed = Followed { peer: peer.clone(), resources: Vec::new() };
