@@ -139,7 +139,8 @@ async fn silence_ends_a_call_at_the_idle_limit_and_progress_without_end_at_the_h
         let _foot = stage.offer(way, "lab", &fake, json!({ "timeoutSeconds": 1, "session": "subject" })).await?;
         let client = Client::open(&stage.target(OWNER).await?, json!({})).await?;
         let answer = client.call("lab__silent", json!({})).await?;
-        assert!(answer.to_string_lossy().contains("time"), "{way:?}: {}", answer.to_string_lossy());
+        let code = &answer.result_value()["_meta"]["footbridge/error"]["code"];
+        assert_eq!(code, "deadline_exceeded", "{way:?}: {}", answer.to_string_lossy());
         let id = fake.called("silent").await?.json()["id"].to_string();
         assert_eq!(cancelled(&fake)?.first().map(|entry| entry.text.clone()), Some(id), "{way:?}");
         // The hard limit of a call is said where it is made.
