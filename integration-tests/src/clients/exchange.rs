@@ -2,6 +2,7 @@
 
 use reqwest::{RequestBuilder, Response, StatusCode};
 use serde_json::Value;
+use tokio::time::{Instant, timeout, timeout_at};
 
 use super::sse::Events;
 use crate::Result;
@@ -26,13 +27,14 @@ enum Body {
 
 impl Exchange {
     pub(super) async fn of(request: RequestBuilder) -> Result<Self> {
-        let response = tokio::time::timeout(PATIENCE, request.send()).await.map_err(|_| "no answer in time")??;
+        let response = timeout(PATIENCE, request.send()).await.map_err(|_| "no answer in time")??;
         let (status, headers) = (response.status(), response.headers().clone());
         let kind = headers.get("content-type").and_then(|value| value.to_str().ok()).unwrap_or_default();
         let body = if kind.starts_with("text/event-stream") {
             Body::Stream { response: Box::new(response), events: Events::default() }
         } else {
-            Body::Whole(Some(response.text().await?).filter(|text| !text.is_empty()))
+            let whole = timeout(PATIENCE, response.text()).await.map_err(|_| "no whole answer in time")??;
+            Body::Whole(Some(whole).filter(|text| !text.is_empty()))
         };
         Ok(Self { status, headers, last_event: None, body })
     }
@@ -46,6 +48,8 @@ impl Exchange {
             Body::Whole(text) => return Ok(text.take()),
             Body::Stream { response, events } => (response, events),
         };
+        // Signs of life without a message do not lengthen it.
+        let end = Instant::now() + PATIENCE;
         loop {
             while let Some(event) = events.pop() {
                 self.last_event = event.id.or_else(|| self.last_event.take());
@@ -53,8 +57,8 @@ impl Exchange {
                     return Ok(Some(event.data));
                 }
             }
-            let piece = tokio::time::timeout(PATIENCE, response.chunk()).await;
-            match piece.map_err(|_| "nothing comes on the stream")?? {
+            let piece = timeout_at(end, response.chunk()).await;
+            match piece.map_err(|_| "no message comes on the stream")?? {
                 Some(piece) => events.push(&piece),
                 None => return Ok(None),
             }
@@ -80,7 +84,8 @@ impl Exchange {
     /// # Errors
     /// When none comes.
     pub async fn until(&mut self, method: &str) -> Result<Message> {
-        while let Some(message) = self.next().await? {
+        let end = Instant::now() + PATIENCE;
+        while let Some(message) = timeout_at(end, self.next()).await.map_err(|_| format!("no {method} in time"))?? {
             if message.method.as_deref() == Some(method) {
                 return Ok(message);
             }
