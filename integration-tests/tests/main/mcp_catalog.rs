@@ -98,7 +98,8 @@ async fn a_change_of_a_servers_list_is_told_once_for_a_burst() -> TestResult {
             .doing("work", vec![Step::Wait(1_500), Step::text("worked")]);
         let fake = if http { FakeMcp::over_http(&script)? } else { FakeMcp::new(&script)? };
         let stage = McpStage::start().await?;
-        stage.attach("crm", &fake, json!({ "session": "subject" })).await?;
+        // One process for all: each process has a list of its own.
+        stage.attach("crm", &fake, json!({ "session": "shared" })).await?;
         let [client, stateless] = Client::both(&stage.target(OWNER).await?, &json!({})).await?;
         let (mut told, mut told_too) = (client.listen(None).await?, stateless.listen(None).await?);
         assert!(client.call("crm__change", json!({})).await?.result.is_some());

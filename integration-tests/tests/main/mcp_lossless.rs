@@ -42,9 +42,6 @@ async fn everywhere(tell: impl AsyncFn(&Client, &str) -> TestResult) -> TestResu
     Ok(())
 }
 
-/// Fields of a tool that are texts.
-const TEXTS: [&str; 2] = ["title", "description"];
-
 /// Every field of what was sent arrived as it was; nothing came with it but `more`.
 fn same_fields(sent: &str, arrived: &str, more: &[&str], situation: &str) -> TestResult {
     let (sent, arrived) = (Fields::of(&raw(sent)?), Fields::of(&raw(arrived)?));

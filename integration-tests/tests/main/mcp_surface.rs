@@ -149,7 +149,7 @@ async fn whoever_listens_is_told_that_the_surface_changed() -> TestResult {
         told.until(CHANGED).await?;
         assert_eq!(client.tool_names().await?, before);
 
-        let foot = stage.foot("laptop", &json!({})).await?;
+        let foot = stage.foot(if client.is_stateless() { "desk" } else { "laptop" }, &json!({})).await?;
         told.until(CHANGED).await?;
         assert!(client.tool_names().await?.len() > before.len());
         foot.foot.process.signal(rustix::process::Signal::TERM)?;

@@ -142,7 +142,7 @@ pub(super) fn offers(server: &Arc<dyn McpServer>, capability: &str) -> bool {
 fn capabilities() -> Raw {
     let mut capabilities = Fields::new();
     capabilities.set_value("tools", &json!({"listChanged": true}));
-    capabilities.set_value("resources", &json!({"subscribe": any("resources"), "listChanged": true}));
+    capabilities.set_value("resources", &json!({"subscribe": true, "listChanged": true}));
     // A session may outlive what is attached now: what a server brings later is told as a change.
     capabilities.set_value("prompts", &json!({"listChanged": true}));
     capabilities.set_value("completions", &json!({}));

@@ -33,17 +33,10 @@ pub(crate) async fn shake_hands(
     let hands = Hands { channel, open };
     let shaken = async {
         match open.preferred {
-            Preferred::Lifecycle(Lifecycle::Session) => match hands.initialize().await {
-                Err(failed) if wants_no_session(&failed) => match hands.discover().await? {
-                    Discovery::Found(voice, server) => Ok((voice, server)),
-                    _ => Err(connect_error(failed)),
-                },
-                Err(failed) => Err(connect_error(failed)),
-                Ok(server) => server,
-            },
+            Preferred::Lifecycle(Lifecycle::Session) => hands.with_session().await,
             Preferred::Newest | Preferred::Lifecycle(Lifecycle::Stateless) => match hands.discover().await? {
                 Discovery::Found(voice, server) => Ok((voice, server)),
-                _ => hands.initialize().await.unwrap_or_else(|failed| Err(connect_error(failed))),
+                _ => hands.with_session().await,
             },
         }
     };
@@ -66,6 +59,18 @@ enum Discovery {
 impl<C: Channel> Hands<'_, C> {
     fn voice(&self, version: Option<Version>) -> Voice {
         Voice { version, client_info: self.open.client_info.clone(), capabilities: self.open.capabilities.clone() }
+    }
+
+    /// Opens a session, unless the server knows none: it may have been slow to say so.
+    async fn with_session(&self) -> Result<(Voice, ServerDescription), ConnectError> {
+        match self.initialize().await {
+            Err(failed) if wants_no_session(&failed) => match self.discover().await? {
+                Discovery::Found(voice, server) => Ok((voice, server)),
+                _ => Err(connect_error(failed)),
+            },
+            Err(failed) => Err(connect_error(failed)),
+            Ok(server) => server,
+        }
     }
 
     async fn discover(&self) -> Result<Discovery, ConnectError> {

@@ -257,6 +257,11 @@ impl Server {
         live.connection.request(method, Some(params), options).await
     }
 
+    /// What the hub says of itself where it lists: servers show some tools to those alone who could answer what they ask.
+    pub(super) fn listed_as(&self) -> Raw {
+        if self.config.session == SessionMode::Shared { nothing() } else { everything() }
+    }
+
     /// What the hub says to a server that its client can do.
     fn capabilities(&self, session: &Session, ctx: &CallContext) -> Raw {
         use super::session::Key;
@@ -264,7 +269,7 @@ impl Server {
             (Key::Shared | Key::Listing, _) => nothing(),
             (Key::Session(..), Some(client)) => client.capabilities().clone(),
             (Key::Session(..), None) => nothing(),
-            (Key::Subject(..), _) => RawValue::from_string(EVERYTHING.to_owned()).unwrap_or_else(|_| nothing()),
+            (Key::Subject(..), _) => everything(),
         }
     }
 
@@ -296,6 +301,11 @@ impl Server {
 
 fn cancelled(outcome: Outcome) -> Failure {
     Failure::new(ErrorCode::Cancelled, outcome, "the call was cancelled")
+}
+
+/// The capabilities of somebody who can answer all that is carried.
+fn everything() -> Raw {
+    RawValue::from_string(EVERYTHING.to_owned()).unwrap_or_else(|_| nothing())
 }
 
 #[cfg(test)]
