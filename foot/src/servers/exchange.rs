@@ -15,6 +15,10 @@ const MAX_ROUNDS: usize = 10;
 /// The `resultType` of an answer that is questions.
 const INPUT_REQUIRED: &str = "input_required";
 
+/// What a client is asked, and what it states if it can answer that.
+const CAPABILITIES: [(&str, &str); 3] =
+    [("elicitation/create", "elicitation"), ("sampling/createMessage", "sampling"), ("roots/list", "roots")];
+
 /// Why there is no result.
 #[derive(Debug)]
 pub(super) enum Trouble {
@@ -85,7 +89,7 @@ impl Exchange<'_> {
             };
             let asked = attached.connection.request(self.method, Some(params.clone()), options).await;
             let result = asked.map_err(|error| (error, round))?;
-            let Some(questions) = questions(&result).filter(|_| self.answers_here(attached)) else {
+            let Some(questions) = questions(&result).filter(|asked| self.answers_here(attached, asked)) else {
                 return Ok(result);
             };
             params = self.answered(attached, &params, &questions).await.map_err(|error| (error, round + 1))?;
@@ -94,11 +98,24 @@ impl Exchange<'_> {
         Err((RequestError::BadAnswer(why), MAX_ROUNDS))
     }
 
-    /// Whether questions that the server answers with are asked from here: a client that follows this itself gets them as they
-    /// are.
-    fn answers_here(&self, attached: &Attached) -> bool {
+    /// Whether questions that the server answers with are asked from here: a client that follows this itself, and can answer
+    /// all of them, gets them as they are.
+    fn answers_here(&self, attached: &Attached, asked: &Fields) -> bool {
         attached.lifecycle() == Lifecycle::Stateless
-            && (attached.router.is_shared() || lifecycle(&self.ctx.caller) != Some(Lifecycle::Stateless))
+            && (attached.router.is_shared()
+                || lifecycle(&self.ctx.caller) != Some(Lifecycle::Stateless)
+                || !self.client_can_answer(asked))
+    }
+
+    fn client_can_answer(&self, asked: &Fields) -> bool {
+        let client = self.ctx.caller.client.as_deref();
+        let stated = client.and_then(|client| Fields::of(&client.capabilities)).unwrap_or_default();
+        let questions: Fields = asked.read("inputRequests").unwrap_or_default();
+        questions.iter().all(|(_, question)| {
+            let method = Fields::of(question).and_then(|question| question.read::<String>("method"));
+            let known = CAPABILITIES.iter().find(|(asked, _)| method.as_deref() == Some(*asked));
+            known.is_some_and(|(_, capability)| stated.get(capability).is_some())
+        })
     }
 
     /// What the client of this call can answer, for servers that want to know it with each request.

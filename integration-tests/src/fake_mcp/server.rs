@@ -139,7 +139,7 @@ impl Server {
                 self.discovered()
             }
             "ping" => json!({}),
-            "tools/list" => self.page(&message.params_value()),
+            "tools/list" => return Some(message::result(id, &self.page(&message.params_value()))),
             "tools/call" => return self.call(message, from, out).await,
             "subscriptions/listen" if speaks != Speaks::Session => return self.listen(message, out).await,
             _ => {
@@ -193,12 +193,13 @@ impl Server {
     }
 
     /// A page of tools: the cursor of page n is `pn`.
-    fn page(&self, params: &Value) -> Value {
+    /// A page of the tools, each as the script has it, to the byte.
+    fn page(&self, params: &Value) -> String {
         let tools = lock(&self.tools);
         let size = if self.script.page == 0 { tools.len().max(1) } else { self.script.page };
         let number = params["cursor"].as_str().and_then(|cursor| cursor.strip_prefix('p')?.parse().ok()).unwrap_or(1);
-        let page: Vec<&Raw> = tools.iter().skip((number - 1) * size).take(size).collect();
-        let mut result = json!({ "tools": page });
+        let page: Vec<&str> = tools.iter().skip((number - 1) * size).take(size).map(|tool| tool.get()).collect();
+        let mut result = json!({});
         if self.script.repeats_cursor {
             result["nextCursor"] = json!("p1");
         } else if number * size < tools.len() {
@@ -209,7 +210,10 @@ impl Server {
             result["ttlMs"] = json!(0);
             result["cacheScope"] = json!("private");
         }
-        result
+        let others = result.to_string();
+        let others = others.trim_start_matches('{');
+        let comma = if others == "}" { "" } else { "," };
+        format!(r#"{{"tools":[{}]{comma}{others}"#, page.join(","))
     }
 
     fn key(id: &str, from: &From) -> String {

@@ -66,7 +66,7 @@ async fn dead_servers_cost_the_others_nothing_and_a_late_one_appears_by_itself()
     stage.until_state("big", "ready").await?;
     for dead in ["mute", "silent", "late"] {
         stage.until_state(dead, "failed").await?;
-        assert!(stage.pack(dead).await?["error"]["message"].is_string(), "{}", stage.pack(dead).await?);
+        assert!(stage.pack(dead).await?["lastError"]["message"].is_string(), "{}", stage.pack(dead).await?);
     }
     let list = |names: Vec<String>| names.into_iter().filter(|name| name.contains("__")).collect::<Vec<_>>();
     assert_eq!(list(client.tool_names().await?).len(), 1_000, "all of what works");

@@ -46,6 +46,10 @@ impl<T: Send + 'static> Work<T> {
 
     /// Lets it run in a task of its own.
     pub(super) fn detach(&mut self) {
+        // What runs in a task of its own already stays there: at a second question its request waits again.
+        if !matches!(self.state, State::Here(_)) {
+            return;
+        }
         let State::Here(work) = std::mem::replace(&mut self.state, State::Gone) else { return };
         let (tell, told) = oneshot::channel();
         let (stop, hard) = (CancellationToken::new(), self.lifecycle.hard().clone());
@@ -74,5 +78,20 @@ impl<T: Send + 'static> Drop for Work<T> {
                 }
             });
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn what_is_let_run_a_second_time_goes_on() {
+        let (send, sent) = oneshot::channel();
+        let mut work = Work::new(Box::pin(async move { sent.await.ok() }), Orphan::Stops, Lifecycle::new());
+        work.detach();
+        work.detach();
+        send.send(7).unwrap();
+        assert_eq!(work.outcome().await, Some(Some(7)));
     }
 }

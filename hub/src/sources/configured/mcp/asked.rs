@@ -16,6 +16,10 @@ const REQUESTS: &str = "inputRequests";
 const RESPONSES: &str = "inputResponses";
 const STATE: &str = "requestState";
 
+/// What a client is asked, and what it states if it can answer that.
+const CAPABILITIES: [(&str, &str); 3] =
+    [("elicitation/create", "elicitation"), ("sampling/createMessage", "sampling"), ("roots/list", "roots")];
+
 /// What a server wants to know.
 pub(super) struct InputRequired {
     /// Key, method and parameters of each question.
@@ -41,6 +45,14 @@ impl InputRequired {
             Some((key.to_owned(), request.read("method")?, params))
         });
         Some(Self { requests: requests.collect(), state: fields.get(STATE).cloned() })
+    }
+
+    /// Whether a client that states these capabilities can answer all of it.
+    pub(super) fn is_for(&self, capabilities: &RawValue) -> bool {
+        let stated = Fields::of(capabilities).unwrap_or_default();
+        self.requests.iter().all(|(_, method, _)| {
+            CAPABILITIES.iter().any(|(asked, capability)| asked == method && stated.get(capability).is_some())
+        })
     }
 
     /// The result with changed parameters of its questions.

@@ -18,6 +18,7 @@ use super::shape::Shape;
 use crate::domain::arguments::{ArgumentSchema, Arguments};
 use crate::domain::call::{CallContext, CallEvent};
 use crate::domain::failure::Failure;
+use crate::domain::mcp::McpClient;
 use crate::domain::output::ToolOutput;
 use crate::domain::tool::ToolHandler;
 
@@ -181,7 +182,10 @@ impl Server {
             let Some(asked) = asked::InputRequired::of(&result) else { return Ok(result) };
             let shared = self.config.session == SessionMode::Shared;
             let client = ctx.client.as_ref().filter(|_| !shared);
-            if client.is_some_and(|client| client.lifecycle() == Lifecycle::Stateless) {
+            let asks_itself = |client: &&Arc<dyn McpClient>| {
+                client.lifecycle() == Lifecycle::Stateless && asked.is_for(client.capabilities())
+            };
+            if client.is_some_and(|client| asks_itself(&client)) {
                 // The client knows how to be asked this way.
                 return Ok(asked.named(&result, |method, params| self.named(method, params)));
             }

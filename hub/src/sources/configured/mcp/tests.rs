@@ -150,6 +150,27 @@ impl McpClient for Client {
     }
 }
 
+/// An MCP client without sessions that can answer nothing.
+struct Incapable;
+
+#[async_trait]
+impl McpClient for Incapable {
+    fn version(&self) -> Version {
+        Version::V2026_07_28
+    }
+    fn capabilities(&self) -> &Raw {
+        static NONE: std::sync::LazyLock<Raw> = std::sync::LazyLock::new(|| to_raw_value(&json!({})).unwrap());
+        &NONE
+    }
+    fn session(&self) -> Option<&str> {
+        None
+    }
+    async fn request(&self, method: &str, _: Raw) -> Result<Raw, RpcError> {
+        crate::domain::mcp::declined(method)
+    }
+    fn notify(&self, _: &str, _: Raw) {}
+}
+
 /// A call by a subject that came from an MCP client, and what the client is told.
 fn by(
     name: &'static str,

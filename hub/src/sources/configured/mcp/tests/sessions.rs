@@ -136,5 +136,10 @@ async fn what_a_server_without_sessions_wants_to_know_is_asked_in_rounds() {
     assert_eq!(extra["inputRequests"]["q"]["params"]["message"], "[lab] who?");
     assert_eq!(extra["requestState"], "1");
     assert!(told.try_recv().is_err());
+    // One that cannot answer is not bothered; its own answer is the no of whoever stands for it.
+    let (mut dan, _) = by("dan", Version::V2026_07_28, None);
+    dan.client = Some(Arc::new(Incapable));
+    let answer = structured(&call(&attachment, "ask", json!({}), &dan).await.unwrap());
+    assert_eq!(answer["answer"], json!({"action": "decline"}));
     lab.end().await;
 }
