@@ -98,7 +98,9 @@ async fn a_change_of_a_servers_list_is_told_once_for_a_burst() -> TestResult {
             .doing("work", vec![Step::Wait(1_500), Step::text("worked")]);
         let fake = if http { FakeMcp::over_http(&script)? } else { FakeMcp::new(&script)? };
         let stage = McpStage::start().await?;
-        stage.attach("crm", &fake, json!({ "session": "subject" })).await?;
+        // A program has a list for each connection, and the hub shows that of its own.
+        let session = if http { "subject" } else { "shared" };
+        stage.attach("crm", &fake, json!({ "session": session })).await?;
         let [client, stateless] = Client::both(&stage.target(OWNER).await?, &json!({})).await?;
         let (mut told, mut told_too) = (client.listen(None).await?, stateless.listen(None).await?);
         assert!(client.call("crm__change", json!({})).await?.result.is_some());
