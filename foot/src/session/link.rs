@@ -118,6 +118,8 @@ impl<'a> Link<'a> {
                     }
                 }
                 event = self.session.calls.next(), if room => {
+                    // What was said during a call is of no use to anybody after its end.
+                    self.pass_on(&line);
                     let frames = self.session.calls.settle(event);
                     self.push_all(frames);
                 }
@@ -361,6 +363,7 @@ impl<'a> Link<'a> {
                 }
                 () = line.news() => self.pass_on(&line),
                 event = self.session.calls.next() => {
+                    self.pass_on(&line);
                     let frames = self.session.calls.settle(event);
                     self.push_all(frames);
                 }

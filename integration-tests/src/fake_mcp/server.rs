@@ -212,7 +212,10 @@ impl Server {
             result.set_value("ttlMs", &0);
             result.set_value("cacheScope", "private");
         }
-        result
+        let others = result.to_string();
+        let others = others.trim_start_matches('{');
+        let comma = if others == "}" { "" } else { "," };
+        format!(r#"{{"tools":[{}]{comma}{others}"#, page.join(","))
     }
 
     fn key(id: &str, from: &From) -> String {

@@ -215,8 +215,13 @@ async fn the_servers_of_a_foot_are_its_owners() -> TestResult {
             ("resources/templates/list", "resourceTemplates"),
             ("prompts/list", "prompts"),
         ] {
-            let all = client.list(method, field).await?;
-            assert!(!json!(all).to_string().contains("mine"), "{all:?}");
+            // Who sees nobody that has prompts is told that there is no such method.
+            let told = match client.list(method, field).await {
+                Ok(all) => json!(all).to_string(),
+                Err(error) if error.to_string().contains("-32601") => String::new(),
+                Err(error) => return Err(error),
+            };
+            assert!(!told.contains("mine"), "{told}");
         }
         let unknown = client.call("no_such_tool", json!({})).await?.to_string_lossy();
         let hidden = client.call("mine__find", json!({})).await?.to_string_lossy();
