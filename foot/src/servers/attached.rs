@@ -60,13 +60,18 @@ impl Key {
         match (self, caller.client.as_deref()) {
             (_, None) => Fields::new().to_raw(),
             (Self::Session(..), Some(client)) => client.capabilities.clone(),
-            (Self::Process(..) | Self::Subject(..), Some(_)) => raw(&json!({
-                "elicitation": {"form": {}, "url": {}},
-                "sampling": {"tools": {}, "context": {}},
-                "roots": {"listChanged": true},
-            })),
+            (Self::Process(..) | Self::Subject(..), Some(_)) => everything(),
         }
     }
+}
+
+/// The capabilities of somebody who can answer all that is carried.
+pub(super) fn everything() -> Raw {
+    raw(&json!({
+        "elicitation": {"form": {}, "url": {}},
+        "sampling": {"tools": {}, "context": {}},
+        "roots": {"listChanged": true},
+    }))
 }
 
 /// What the client of a call speaks; `None` without one.

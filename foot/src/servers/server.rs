@@ -11,13 +11,13 @@ use serde_json::json;
 use tokio::sync::{Semaphore, watch};
 use tokio_util::sync::CancellationToken;
 
-use super::attached::{Attached, Key, lifecycle};
+use super::attached::{Attached, Key, everything, lifecycle};
 use super::board::Board;
 use super::listing;
 use super::opener::Opener;
 use super::pool::Pool;
 use super::router::{For, Router};
-use super::settings::ServerSettings;
+use super::settings::{ServerSettings, SessionMode};
 use super::tasks::Tasks;
 use super::tool::ServerTool;
 use crate::connection::backoff::Backoff;
@@ -135,7 +135,10 @@ impl Server {
         let mut backoff = Backoff::default();
         loop {
             let since = self.board.clock.boot();
-            let opened = self.open(For::Everybody, Preferred::Newest, json_object()).await;
+            // Servers show some tools to those alone who could answer what they ask.
+            let shared = self.settings().session == SessionMode::Shared;
+            let capabilities = if shared { json_object() } else { everything() };
+            let opened = self.open(For::Everybody, Preferred::Newest, capabilities).await;
             match opened {
                 Ok(attached) => {
                     self.state.send_replace(State::Ready(attached.clone()));

@@ -16,8 +16,6 @@ use serde_json::{Value, json};
 
 use crate::TestResult;
 
-/// What is given to each child, by which its own children are found when it ends.
-const MARK: &str = "FOOTBRIDGE_JOB";
 /// What the hub knows and its servers must not.
 const SECRETS: [(&str, &str); 2] = [("HUB_MONGO_URI", "mongodb://root:hunter2@db"), ("HUB_AGENT_TOKEN", "hunter3")];
 
