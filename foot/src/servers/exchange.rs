@@ -18,10 +18,6 @@ const MAX_ROUNDS: usize = 10;
 /// The `resultType` of an answer that is questions.
 const INPUT_REQUIRED: &str = "input_required";
 
-/// What a client is asked, and what it states if it can answer that.
-const CAPABILITIES: [(&str, &str); 3] =
-    [("elicitation/create", "elicitation"), ("sampling/createMessage", "sampling"), ("roots/list", "roots")];
-
 /// Why there is no result.
 #[derive(Debug)]
 pub(super) enum Trouble {

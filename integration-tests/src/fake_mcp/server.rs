@@ -7,7 +7,6 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use footbridge_mcp::Fields;
 use serde_json::{Value, json};
 use tokio::sync::{broadcast, mpsc, oneshot};
 
@@ -140,7 +139,7 @@ impl Server {
                 self.discovered()
             }
             "ping" => json!({}),
-            "tools/list" => return Some(message::result(id, self.page(&message.params_value()).to_raw().get())),
+            "tools/list" => return Some(message::result(id, &self.page(&message.params_value()))),
             "tools/call" => return self.call(message, from, out).await,
             "subscriptions/listen" if speaks != Speaks::Session => return self.listen(message, out).await,
             _ => {
@@ -194,23 +193,22 @@ impl Server {
     }
 
     /// A page of tools: the cursor of page n is `pn`.
-    fn page(&self, params: &Value) -> Fields {
+    /// A page of the tools, each as the script has it, to the byte.
+    fn page(&self, params: &Value) -> String {
         let tools = lock(&self.tools);
         let size = if self.script.page == 0 { tools.len().max(1) } else { self.script.page };
         let number = params["cursor"].as_str().and_then(|cursor| cursor.strip_prefix('p')?.parse().ok()).unwrap_or(1);
-        let page: Vec<&Raw> = tools.iter().skip((number - 1) * size).take(size).collect();
-        let mut result = Fields::new();
-        // As they were written, to the byte.
-        result.set_value("tools", &page);
+        let page: Vec<&str> = tools.iter().skip((number - 1) * size).take(size).map(|tool| tool.get()).collect();
+        let mut result = json!({});
         if self.script.repeats_cursor {
-            result.set_value("nextCursor", "p1");
+            result["nextCursor"] = json!("p1");
         } else if number * size < tools.len() {
-            result.set_value("nextCursor", &format!("p{}", number + 1));
+            result["nextCursor"] = json!(format!("p{}", number + 1));
         }
         if self.script.speaks != Speaks::Session {
-            result.set_value("resultType", "complete");
-            result.set_value("ttlMs", &0);
-            result.set_value("cacheScope", "private");
+            result["resultType"] = json!("complete");
+            result["ttlMs"] = json!(0);
+            result["cacheScope"] = json!("private");
         }
         let others = result.to_string();
         let others = others.trim_start_matches('{');

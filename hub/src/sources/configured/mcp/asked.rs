@@ -16,10 +16,6 @@ const REQUESTS: &str = "inputRequests";
 const RESPONSES: &str = "inputResponses";
 const STATE: &str = "requestState";
 
-/// What a client is asked, and what it states if it can answer that.
-const CAPABILITIES: [(&str, &str); 3] =
-    [("elicitation/create", "elicitation"), ("sampling/createMessage", "sampling"), ("roots/list", "roots")];
-
 /// What a server wants to know.
 pub(super) struct InputRequired {
     /// Key, method and parameters of each question.
