@@ -118,6 +118,7 @@ async fn judged(way: Way) -> TestResult {
     };
     let token = stage.hub.token(OWNER, &["engine", "viewer"]).await?;
     let url = format!("{}/mcp/local/main", stage.hub.url);
+    let mut heard: Vec<String> = Vec::new();
     for who in Judge::ALL {
         let folder = work.path().join(format!("{who:?}"));
         prepare(&folder)?;
@@ -147,7 +148,9 @@ async fn judged(way: Way) -> TestResult {
         }
         let asked: Vec<&String> = rows.iter().filter_map(|(.., expected)| expected.asks.as_ref()).collect();
         for question in asked {
-            if !report.asked.contains(question) {
+            // A server asks once for a connection, which the clients of one subject may share.
+            heard.extend(report.asked.iter().cloned());
+            if !heard.contains(question) {
                 problems.push(format!("nobody asked {question}"));
             }
         }
