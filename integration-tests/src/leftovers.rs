@@ -120,11 +120,18 @@ mod tests {
         let sleeps = |command: &mut Command| command.arg("60").spawn().unwrap();
         let mut inside = sleeps(Command::new("sleep").current_dir(folder.path()));
         let mut outside = sleeps(Command::new("tail").args(["--quiet", "--retry", "-f"]).arg(&named));
-        assert_eq!(of(&[folder.path()]).unwrap().len(), 2);
+        // A process that was only just started has no command line yet.
+        let end = Instant::now() + PATIENCE;
+        let mut found = of(&[folder.path()]).unwrap();
+        while found.len() < 2 && Instant::now() < end {
+            std::thread::sleep(PAUSE);
+            found = of(&[folder.path()]).unwrap();
+        }
         for child in [&mut inside, &mut outside] {
             child.kill().unwrap();
             child.wait().unwrap();
         }
+        assert_eq!(found.len(), 2, "{found:?}");
         none_left(&[folder.path()]).unwrap();
     }
 }

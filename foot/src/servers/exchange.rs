@@ -5,18 +5,12 @@ use std::sync::Arc;
 
 use footbridge_mcp::headers::ParamHeaders;
 use footbridge_mcp::{
-    Fields, Lifecycle, Progress, Raw, RequestError, RequestOptions, RpcError, can_be_asked, declined,
+    Fields, InputRequired, Lifecycle, Progress, Question, Raw, RequestError, RequestOptions, RpcError, declined,
 };
-use footbridge_shared::message::CallerClient;
 
 use super::attached::{Attached, lifecycle};
 use super::server::{NoConnection, Server};
 use crate::tools::CallContext;
-
-/// Times that one request may be answered with questions.
-const MAX_ROUNDS: usize = 10;
-/// The `resultType` of an answer that is questions.
-const INPUT_REQUIRED: &str = "input_required";
 
 /// Why there is no result.
 #[derive(Debug)]
@@ -78,7 +72,7 @@ impl Exchange<'_> {
     /// Asks until the answer is none that asks back. An error comes with the rounds before it.
     async fn rounds(&self, attached: &Arc<Attached>, mut params: Raw) -> Result<Raw, (RequestError, usize)> {
         let running = attached.router.enter(self.ctx);
-        for round in 0..=MAX_ROUNDS {
+        for round in 0..=InputRequired::MAX_ROUNDS {
             let options = RequestOptions {
                 tag: Some(running.tag),
                 progress: self.progress.then(|| self.on_progress()),
@@ -88,27 +82,20 @@ impl Exchange<'_> {
             };
             let asked = attached.connection.request(self.method, Some(params.clone()), options).await;
             let result = asked.map_err(|error| (error, round))?;
-            let Some(questions) = questions(&result).filter(|questions| self.answers_here(attached, questions)) else {
+            let Some(asked) = InputRequired::of(&result).filter(|asked| self.answers_here(attached, asked)) else {
                 return Ok(result);
             };
-            params = self.answered(attached, &params, &questions).await.map_err(|error| (error, round + 1))?;
+            params = self.answered(attached, &params, &asked).await.map_err(|error| (error, round + 1))?;
         }
-        let why = format!("the server asked back more than {MAX_ROUNDS} times");
-        Err((RequestError::BadAnswer(why), MAX_ROUNDS))
+        let why = format!("the server asked back more than {} times", InputRequired::MAX_ROUNDS);
+        Err((RequestError::BadAnswer(why), InputRequired::MAX_ROUNDS))
     }
 
     /// Whether questions that the server answers with are asked from here: a client that follows this itself gets them as they
     /// are, if it can answer them all.
-    fn answers_here(&self, attached: &Attached, questions: &Fields) -> bool {
-        let asked = questions.read::<Fields>("inputRequests").unwrap_or_default();
-        let can = |client: &CallerClient| {
-            asked.iter().all(|(_, question)| {
-                let method = Fields::of(question).and_then(|question| question.read::<String>("method"));
-                method.is_some_and(|method| can_be_asked(&client.capabilities, &method))
-            })
-        };
+    fn answers_here(&self, attached: &Attached, asked: &InputRequired) -> bool {
         let itself = lifecycle(&self.ctx.caller) == Some(Lifecycle::Stateless)
-            && self.ctx.caller.client.as_deref().is_some_and(can);
+            && self.ctx.caller.client.as_deref().is_some_and(|client| asked.is_for(&client.capabilities));
         attached.lifecycle() == Lifecycle::Stateless && (attached.router.is_shared() || !itself)
     }
 
@@ -124,24 +111,14 @@ impl Exchange<'_> {
     }
 
     /// The parameters of the next round.
-    async fn answered(&self, attached: &Attached, params: &Raw, result: &Fields) -> Result<Raw, RequestError> {
-        let bad = || RequestError::BadAnswer("it asks back, and it cannot be read what".to_owned());
+    async fn answered(&self, attached: &Attached, params: &Raw, asked: &InputRequired) -> Result<Raw, RequestError> {
         let mut answers = Fields::new();
-        let questions = result.get("inputRequests").map_or_else(|| Some(Fields::new()), |asked| Fields::of(asked));
-        for (name, question) in questions.ok_or_else(bad)?.iter() {
-            let question = Fields::of(question).ok_or_else(bad)?;
-            let method: String = question.read("method").ok_or_else(bad)?;
-            let given = question.get("params").cloned().unwrap_or_else(|| Fields::new().to_raw());
-            let answer = self.ask(attached, &method, given).await.map_err(RequestError::Rpc)?;
-            answers.set(name, answer);
+        for Question { key, method, params } in asked.questions() {
+            let answer = self.ask(attached, method, params.clone()).await.map_err(RequestError::Rpc)?;
+            answers.set(key, answer);
         }
-        let mut next = Fields::of(params).ok_or_else(bad)?;
-        next.set("inputResponses", answers.to_raw());
-        next.take("requestState");
-        if let Some(state) = result.get("requestState") {
-            next.set("requestState", state.clone());
-        }
-        Ok(next.to_raw())
+        let before = Fields::of(params).unwrap_or_default();
+        Ok(asked.next(before, &answers).to_raw())
     }
 
     async fn ask(&self, attached: &Attached, method: &str, params: Raw) -> Result<Raw, RpcError> {
@@ -153,13 +130,4 @@ impl Exchange<'_> {
             () = self.ctx.cancelled() => declined(method),
         }
     }
-}
-
-/// The result, if it is questions.
-fn questions(result: &Raw) -> Option<Fields> {
-    // Most are not, which costs less to see than to take apart.
-    if !result.get().contains(INPUT_REQUIRED) {
-        return None;
-    }
-    Fields::of(result).filter(|fields| fields.read::<String>("resultType").as_deref() == Some(INPUT_REQUIRED))
 }

@@ -3,7 +3,7 @@
 use std::sync::{Arc, LazyLock, OnceLock, Weak};
 
 use async_trait::async_trait;
-use footbridge_mcp::{Fields, Raw, RpcError, Version, codes};
+use footbridge_mcp::{Fields, InputRequired, Raw, RpcError, Version, codes};
 use footbridge_shared::message::Stream as OutputStream;
 use parking_lot::Mutex;
 use serde_json::Value;
@@ -18,6 +18,9 @@ use crate::dispatch::catalog::Resolution;
 use crate::domain::call::{CallEvent, EventSink};
 use crate::domain::mcp::{McpClient, McpServer, declined};
 use crate::domain::tool::Origin;
+
+/// A question to a person.
+const ELICITATION: &str = "elicitation/create";
 
 /// Questions of one call that wait for its client at once.
 pub(super) const MAX_ASKS: usize = 16;
@@ -173,7 +176,7 @@ impl Client {
             capabilities.get(capability).and_then(|raw| Fields::of(raw)).is_some_and(|parts| parts.get(part).is_some())
         };
         match method {
-            "elicitation/create" => {
+            ELICITATION => {
                 let Some(elicitation) = capabilities.get("elicitation").and_then(|raw| Fields::of(raw)) else {
                     return false;
                 };
@@ -195,14 +198,18 @@ impl Client {
 
     /// In the view of everything a person must know who asks.
     async fn named(&self, method: &str, params: Raw) -> Raw {
-        if method != "elicitation/create" {
+        if method != ELICITATION {
             return params;
         }
         let Some(name) = self.asking_name().await else { return params };
-        let Some(mut fields) = Fields::of(&params) else { return params };
-        let message = fields.read::<String>("message").unwrap_or_default();
-        fields.set_value("message", &format!("{name}: {message}"));
-        fields.to_raw()
+        by_name(&name, method, params)
+    }
+
+    /// The same for a result by which a server without sessions asks itself.
+    pub(super) async fn named_result(&self, result: Raw) -> Raw {
+        let Some(asked) = InputRequired::of(&result) else { return result };
+        let Some(name) = self.asking_name().await else { return result };
+        asked.with_params(|method, params| by_name(&name, method, params))
     }
 
     async fn asking_name(&self) -> Option<String> {
@@ -233,6 +240,17 @@ impl Client {
             }
         }
     }
+}
+
+/// What a person is asked, with the name of who asks.
+fn by_name(name: &str, method: &str, params: Raw) -> Raw {
+    if method != ELICITATION {
+        return params;
+    }
+    let Some(mut fields) = Fields::of(&params) else { return params };
+    let message = fields.read::<String>("message").unwrap_or_default();
+    fields.set_value("message", &format!("{name}: {message}"));
+    fields.to_raw()
 }
 
 /// A number as short as it can be written: what was whole stays whole.

@@ -282,7 +282,11 @@ fn begin(peer: &Arc<Peer>, accepts: Accepts, stream: &Arc<Stream>, request: Requ
             let client = Client::new(peer, way, stated, stream.clone());
             let answer = {
                 let (peer, client) = (peer.clone(), client.clone());
-                async move { methods::answer(peer, client, &method, params, meta).await }.boxed()
+                async move {
+                    let result = methods::answer(peer, client.clone(), &method, params, meta).await?;
+                    Ok(client.named_result(result).await)
+                }
+                .boxed()
             };
             Asked::begin(Work::new(answer, Orphan::Stops, peer.state.lifecycle.clone()), client, asks)
         }

@@ -67,7 +67,7 @@ impl Answers {
     }
 
     fn into_json(mut self) -> Response {
-        if self.batch {
+        if self.batch && !self.texts.is_empty() {
             return json_response(self.status, format!("[{}]", self.texts.join(",")));
         }
         match self.texts.pop() {
@@ -104,14 +104,14 @@ pub(super) async fn serve(
             () = peer.principal.ended.cancelled() => return token_ended(),
         }
     }
-    let until = peer.principal.ended.child_token();
+    let token = peer.principal.ended.clone();
     if let Some(session) = &peer.session {
         session.open(&stream);
     }
     let gone = CancellationToken::new();
     let guard = (orphan == Orphan::Stops).then(|| gone.clone().drop_guard());
     if !stream.has_ended() {
-        let (written, hard) = (stream.clone(), lifecycle.hard().clone());
+        let (written, hard, session) = (stream.clone(), lifecycle.hard().clone(), peer.session.clone());
         lifecycle.spawn_work(async move {
             tokio::select! {
                 biased;
@@ -122,10 +122,13 @@ pub(super) async fn serve(
                 () = gone.cancelled() => {}
                 () = hard.cancelled() => written.end(),
             }
+            if let Some(session) = session {
+                session.make_room();
+            }
         });
     }
     let primed = peer.session.is_some() && peer.version >= Version::V2025_11_25;
-    respond(Showing { reader: Reader { stream, seen: 0 }, primed, until, feed: None, _guard: guard })
+    respond(Showing { reader: Reader { stream, seen: 0 }, primed, token, until: None, feed: None, _guard: guard })
 }
 
 fn finish(stream: &Stream, answers: Answers) {

@@ -59,6 +59,17 @@ struct State {
     shown: Shown,
 }
 
+impl State {
+    fn make_room(&mut self) {
+        let mut bytes: usize = self.streams.iter().filter(|old| old.has_ended()).map(|old| old.bytes()).sum();
+        while self.streams.len() > MAX_STREAMS || bytes > MAX_REPLAY_BYTES {
+            let Some(oldest) = self.streams.iter().position(|old| old.has_ended()) else { break };
+            let Some(gone) = self.streams.remove(oldest) else { break };
+            bytes = bytes.saturating_sub(gone.bytes());
+        }
+    }
+}
+
 /// What makes a session.
 pub(super) struct Opened {
     pub(super) id: Arc<str>,
@@ -155,8 +166,8 @@ impl Session {
             state.questions.insert(number, tell);
             (number, answer)
         };
-        let _question = Question { session: self, stream, number };
-        stream.send(request_text(number, method, params));
+        let written = stream.send(request_text(number, method, params));
+        let _question = Question { session: self, stream, number, written };
         tokio::select! {
             answer = answer => answer.unwrap_or_else(|_| Err(gone())),
             () = self.ended.cancelled() => Err(gone()),
@@ -179,12 +190,12 @@ impl Session {
         state.last_stream += 1;
         stream.set_number(state.last_stream);
         state.streams.push_back(stream.clone());
-        let mut bytes: usize = state.streams.iter().filter(|old| old.has_ended()).map(|old| old.bytes()).sum();
-        while state.streams.len() > MAX_STREAMS || bytes > MAX_REPLAY_BYTES {
-            let Some(oldest) = state.streams.iter().position(|old| old.has_ended()) else { break };
-            let Some(gone) = state.streams.remove(oldest) else { break };
-            bytes = bytes.saturating_sub(gone.bytes());
-        }
+        state.make_room();
+    }
+
+    /// A stream has ended: forgets old ones that there is no room for.
+    pub(super) fn make_room(&self) {
+        self.state.lock().make_room();
     }
 
     /// A stream by its number; 0 is the one that belongs to no request.
@@ -266,14 +277,18 @@ struct Question<'a> {
     session: &'a Session,
     stream: &'a Stream,
     number: u64,
+    /// Under which number it stands on the stream.
+    written: u64,
 }
 
 impl Drop for Question<'_> {
     fn drop(&mut self) {
         let open = self.session.state.lock().questions.remove(&self.number).is_some();
+        // Nobody waits for its answer any more.
+        self.stream.release(self.written);
         if open {
             let params = object([("requestId", self.number.into())]);
-            self.stream.send(notification_text("notifications/cancelled", &params));
+            self.stream.tell(notification_text("notifications/cancelled", &params));
         }
     }
 }

@@ -67,14 +67,18 @@ pub(super) async fn get(
     if let Some(last) = headers.get(LAST_EVENT_ID) {
         let (number, event) = last.to_str().ok().and_then(place).ok_or_else(unknown)?;
         if number > 0 {
-            let stream = session.stream(number).ok_or_else(unknown)?;
-            let until = session.ended.child_token();
+            let stream = session.stream(number).filter(|stream| event <= stream.last()).ok_or_else(unknown)?;
             let reader = Reader { stream, seen: event };
-            return Ok(respond(Showing { reader, primed: true, until, feed: None, _guard: () }));
+            let (token, until) = (principal.ended.clone(), Some(session.ended.clone()));
+            return Ok(respond(Showing { reader, primed: true, token, until, feed: None, _guard: () }));
         }
         seen = event;
     }
     let (stream, until, guard) = session.listen();
+    if seen > stream.last() {
+        return Err(unknown());
+    }
+    let token = principal.ended.clone();
     let peer = Arc::new(Peer {
         state,
         scope,
@@ -96,7 +100,8 @@ pub(super) async fn get(
         stop.cancel();
     };
     let reader = Reader { stream, seen };
-    Ok(respond(Showing { reader, primed: true, until, feed: Some(feed.boxed()), _guard: guard }))
+    let until = Some(until);
+    Ok(respond(Showing { reader, primed: true, token, until, feed: Some(feed.boxed()), _guard: guard }))
 }
 
 /// Ends a session.

@@ -26,8 +26,10 @@ pub(super) struct Showing<G> {
     pub(super) reader: Reader,
     /// Whether to begin with an event that only says where the stream is.
     pub(super) primed: bool,
-    /// Ends it early.
-    pub(super) until: CancellationToken,
+    /// The token of whoever reads: with it reading ends, also what was written before.
+    pub(super) token: CancellationToken,
+    /// Ends it early, when what was written has been read.
+    pub(super) until: Option<CancellationToken>,
     /// Writes to it for as long as it is read.
     pub(super) feed: Option<BoxFuture<'static, ()>>,
     /// Dropped when the reader is gone.
@@ -50,18 +52,26 @@ pub(super) fn respond<G: Send + 'static>(showing: Showing<G>) -> Response {
 }
 
 async fn next_chunk<G>(showing: &mut Showing<G>) -> Option<Bytes> {
-    let Showing { reader, until, feed, .. } = showing;
+    let Showing { reader, token, until, feed, .. } = showing;
     loop {
         tokio::select! {
             biased;
+            () = token.cancelled() => return None,
             next = reader.next() => return match next {
                 Next::Message(number, text) => Some(event(reader.stream.number(), number, &text)),
                 Next::End => None,
             },
-            () = until.cancelled() => return None,
+            () = over(until.as_ref()) => return None,
             () = fed(feed) => *feed = None,
             () = tokio::time::sleep(KEEP_ALIVE) => return Some(Bytes::from_static(b": alive\n\n")),
         }
+    }
+}
+
+async fn over(until: Option<&CancellationToken>) {
+    match until {
+        Some(until) => until.cancelled().await,
+        None => std::future::pending().await,
     }
 }
 

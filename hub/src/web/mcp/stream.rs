@@ -54,15 +54,30 @@ impl Stream {
         self.push(text, true);
     }
 
-    /// Writes something that is kept as long as the stream is.
-    pub(super) fn send(&self, text: String) {
-        self.push(text, false);
+    /// Writes something that is kept as long as the stream is, or until it is released. Answers its number.
+    pub(super) fn send(&self, text: String) -> u64 {
+        self.push(text, false)
     }
 
-    fn push(&self, text: String, courtesy: bool) {
+    /// What was written under this number may be missed from now on.
+    pub(super) fn release(&self, number: u64) {
+        let mut ring = self.ring.lock();
+        if let Ok(place) = ring.kept.binary_search_by_key(&number, |kept| kept.number)
+            && let Some(kept) = ring.kept.get_mut(place)
+        {
+            kept.courtesy = true;
+        }
+    }
+
+    /// The number of the last message.
+    pub(super) fn last(&self) -> u64 {
+        self.ring.lock().last
+    }
+
+    fn push(&self, text: String, courtesy: bool) -> u64 {
         let mut ring = self.ring.lock();
         if ring.ended {
-            return;
+            return ring.last;
         }
         ring.last += 1;
         ring.bytes += text.len();
@@ -75,6 +90,7 @@ impl Stream {
         }
         drop(ring);
         self.news.notify_waiters();
+        number
     }
 
     /// Ends it.
@@ -85,7 +101,7 @@ impl Stream {
 
     /// Whether nothing was written.
     pub(super) fn is_unused(&self) -> bool {
-        self.ring.lock().last == 0
+        self.last() == 0
     }
 
     /// Whether nothing more can be written.
@@ -176,6 +192,15 @@ mod tests {
         assert_eq!((&texts[0][..], &texts[MAX_KEPT - 1][..]), (&b"question"[..], &b"answer"[..]));
         stream.tell("late".to_owned());
         assert_eq!(stream.next(reader.seen).await, Next::End);
+    }
+
+    #[tokio::test]
+    async fn what_is_released_makes_room() {
+        let stream = Stream::default();
+        for _ in 0..=2 * MAX_KEPT {
+            stream.release(stream.send("question".to_owned()));
+        }
+        assert_eq!((stream.last(), stream.bytes()), (2 * MAX_KEPT as u64 + 1, MAX_KEPT * "question".len()));
     }
 
     #[tokio::test]

@@ -39,9 +39,16 @@ pub(super) async fn subscribe(peer: Arc<Peer>, accepts: Accepts, request: Reques
     let mut params = Fields::new();
     params.set("notifications", accepted);
     stream.send(tagged("notifications/subscriptions/acknowledged", &request.id, params));
-    let until = peer.principal.ended.child_token();
+    let token = peer.principal.ended.clone();
     let feed = feed(peer, wanted, request.id, stream.clone()).boxed();
-    respond(Showing { reader: Reader { stream, seen: 0 }, primed: false, until, feed: Some(feed), _guard: guard })
+    respond(Showing {
+        reader: Reader { stream, seen: 0 },
+        primed: false,
+        token,
+        until: None,
+        feed: Some(feed),
+        _guard: guard,
+    })
 }
 
 /// What of it can be heard, and what ends it.

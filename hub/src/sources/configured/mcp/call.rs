@@ -4,12 +4,12 @@ use std::sync::{Arc, OnceLock, Weak};
 
 use async_trait::async_trait;
 use footbridge_mcp::headers::ParamHeaders;
-use footbridge_mcp::{Fields, Lifecycle, Progress, Raw, RequestError, RequestOptions, RpcError, codes};
+use footbridge_mcp::{Fields, InputRequired, Lifecycle, Progress, Raw, RequestError, RequestOptions, RpcError, codes};
 use footbridge_shared::text::clean_and_cut;
 use footbridge_shared::{ErrorCode, Outcome};
 use serde_json::value::RawValue;
 
-use super::asked::{self, MAX_ROUNDS};
+use super::asked;
 use super::config::SessionMode;
 use super::dial::{MAX_SHOWN_CHARS, Unavailable};
 use super::server::{Server, nothing};
@@ -176,10 +176,10 @@ impl Server {
             () = ctx.cancel.cancelled() => return Err(cancelled()),
         };
         let mut again = params.clone();
-        for _ in 0..MAX_ROUNDS {
+        for _ in 0..InputRequired::MAX_ROUNDS {
             let result =
                 self.ask(ctx, &session, &mut live, Asked { method, params: again.to_raw(), headers: &headers }).await?;
-            let Some(asked) = asked::InputRequired::of(&result) else { return Ok(result) };
+            let Some(asked) = InputRequired::of(&result) else { return Ok(result) };
             let shared = self.config.session == SessionMode::Shared;
             let client = ctx.client.as_ref().filter(|_| !shared);
             let asks_itself = |client: &&Arc<dyn McpClient>| {
@@ -187,16 +187,15 @@ impl Server {
             };
             if client.is_some_and(|client| asks_itself(&client)) {
                 // The client knows how to be asked this way.
-                return Ok(asked.named(&result, |method, params| self.named(method, params)));
+                return Ok(result);
             }
             let answers = tokio::select! {
-                answers = asked.answers(client, |method, params| self.named(method, params)) => answers,
+                answers = asked::answers(&asked, client) => answers,
                 () = ctx.cancel.cancelled() => return Err(NoResult::Failure(self::cancelled(Outcome::Unknown))),
             };
-            again = params.clone();
-            asked.put_into(&mut again, answers.map_err(NoResult::Rpc)?);
+            again = asked.next(params.clone(), &answers.map_err(NoResult::Rpc)?);
         }
-        let message = format!("the server asked more than {MAX_ROUNDS} times before it gave a result");
+        let message = format!("the server asked more than {} times before it gave a result", InputRequired::MAX_ROUNDS);
         Err(NoResult::Failure(Failure::new(ErrorCode::BadAnswer, Outcome::Unknown, message)))
     }
 
@@ -285,17 +284,6 @@ impl Server {
             RequestError::BadAnswer(_) => (ErrorCode::BadAnswer, Outcome::Unknown),
         };
         NoResult::Failure(Failure::new(code, outcome, shown))
-    }
-
-    /// A question of this server to a person says whose it is.
-    pub(super) fn named(&self, method: &str, params: Raw) -> Raw {
-        if method != "elicitation/create" {
-            return params;
-        }
-        let Some(mut fields) = Fields::of(&params) else { return params };
-        let Some(message) = fields.read::<String>("message") else { return params };
-        fields.set_value("message", &format!("[{}] {message}", self.name));
-        fields.to_raw()
     }
 }
 

@@ -65,10 +65,6 @@ impl Events for Hearing {
         let Some(call) = call else { return declined(method) };
         let Some(client) = &call.client else { return declined(method) };
         let params = params.unwrap_or_else(|| Fields::new().to_raw());
-        let params = match self.server.upgrade() {
-            Some(server) => server.named(method, params),
-            None => params,
-        };
         tokio::select! {
             answer = client.request(method, params) => answer,
             () = call.cancel.cancelled() => Err(RpcError::new(codes::INTERNAL_ERROR, "the call has ended")),

@@ -21,7 +21,7 @@ async fn a_question_reaches_the_client_whose_call_caused_it_and_nobody_else() {
     assert_ne!(a["connection"], b["connection"]);
     assert_eq!(c["answer"], json!({"action": "decline"}), "nobody can be asked");
     for told in [&mut anns, &mut bobs] {
-        assert_eq!(told.recv().await.unwrap(), r#"elicitation/create {"message":"[lab] who?","requestedSchema":{}}"#);
+        assert_eq!(told.recv().await.unwrap(), r#"elicitation/create {"message":"who?","requestedSchema":{}}"#);
         assert!(told.try_recv().is_err());
     }
     let again = structured(&call(&attachment, "echo", json!({"n": "7"}), &ann).await.unwrap());
@@ -122,7 +122,7 @@ async fn what_a_server_without_sessions_wants_to_know_is_asked_in_rounds() {
     let answer = structured(&call(&attachment, "ask", json!({}), &ann).await.unwrap());
     assert_eq!(answer["answer"]["content"]["name"], "ann");
     for _ in 0..2 {
-        assert_eq!(told.recv().await.unwrap(), r#"elicitation/create {"message":"[lab] who?"}"#);
+        assert_eq!(told.recv().await.unwrap(), r#"elicitation/create {"message":"who?"}"#);
     }
     assert!(told.try_recv().is_err());
     let declined = structured(&call(&attachment, "ask", json!({}), &plain("cy")).await.unwrap());
@@ -133,7 +133,7 @@ async fn what_a_server_without_sessions_wants_to_know_is_asked_in_rounds() {
     assert_eq!(output.content.get(), "[]");
     let extra: Json = serde_json::from_str(output.extra.unwrap().get()).unwrap();
     assert_eq!(extra["resultType"], "input_required");
-    assert_eq!(extra["inputRequests"]["q"]["params"]["message"], "[lab] who?");
+    assert_eq!(extra["inputRequests"]["q"]["params"]["message"], "who?");
     assert_eq!(extra["requestState"], "1");
     assert!(told.try_recv().is_err());
     // One that cannot answer is not bothered; its own answer is the no of whoever stands for it.
