@@ -1,7 +1,7 @@
 //! A child process that ends with its handle.
 
 use std::io::{BufRead as _, BufReader};
-use std::process::{Child, Command, ExitStatus, Stdio};
+use std::process::{Child, ChildStdin, Command, ExitStatus, Stdio};
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -44,6 +44,11 @@ impl Process {
             });
         }
         Ok(Self { child, lines })
+    }
+
+    /// What it reads, if that was piped. Given away once; dropped, its input ends.
+    pub fn input(&mut self) -> Option<ChildStdin> {
+        self.child.stdin.take()
     }
 
     /// Waits for a line that holds `part`.

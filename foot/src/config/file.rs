@@ -73,10 +73,15 @@ enum OneOrMany {
 }
 
 /// The permission bit by which users beside the owner and the group write a file.
-pub(super) const EVERYBODY_WRITES: u32 = 0o002;
+const EVERYBODY_WRITES: u32 = 0o002;
 
 /// Reads the file. `home` is what `~/` stands for.
 pub(super) fn read(path: &Path, home: Option<&Path>) -> Result<Settings, ConfigError> {
+    parse(&text(path)?, path, home).map_err(|reason| ConfigError::Syntax { path: path.to_owned(), reason })
+}
+
+/// The text of a file that says what is done on this machine: nobody but its owner may write it.
+pub(super) fn text(path: &Path) -> Result<String, ConfigError> {
     let fail = |cause| ConfigError::File { path: path.to_owned(), cause };
     let mut file = std::fs::File::open(path).map_err(fail)?;
     // Asked of what is open: it is this file that is read. Groups are let be: many systems give each user one.
@@ -86,7 +91,7 @@ pub(super) fn read(path: &Path, home: Option<&Path>) -> Result<Settings, ConfigE
     }
     let mut text = String::new();
     file.read_to_string(&mut text).map_err(fail)?;
-    parse(&text, path, home).map_err(|reason| ConfigError::Syntax { path: path.to_owned(), reason })
+    Ok(text)
 }
 
 pub(super) fn parse(text: &str, file: &Path, home: Option<&Path>) -> Result<Settings, String> {

@@ -1,15 +1,12 @@
 //! `mcp.json`: servers as other programs write them down. It is read where the owner names it, and never looked for.
 
 use std::collections::BTreeMap;
-use std::io::Read as _;
-use std::os::unix::fs::PermissionsExt as _;
 use std::path::Path;
 
 use serde::Deserialize;
 use serde_json::Value;
 
 use super::ConfigError;
-use super::file::EVERYBODY_WRITES;
 use super::servers::named;
 use super::settings::Environment;
 use crate::failure::shown;
@@ -43,16 +40,8 @@ struct Entry {
 /// # Errors
 /// [`ConfigError`]: it cannot be read, or a server in it makes no sense.
 pub(super) fn read(path: &Path, environment: &Environment) -> Result<Vec<ServerSettings>, ConfigError> {
-    let fail = |cause| ConfigError::File { path: path.to_owned(), cause };
-    let mut file = std::fs::File::open(path).map_err(fail)?;
-    // It says which programs are started. Asked of what is open: it is this file that is read.
-    let found = file.metadata().map_err(fail)?;
-    if found.is_file() && found.permissions().mode() & EVERYBODY_WRITES != 0 {
-        return Err(ConfigError::Open { path: path.to_owned() });
-    }
-    let mut text = String::new();
-    file.read_to_string(&mut text).map_err(fail)?;
-    parse(&text, environment).map_err(|reason| ConfigError::Syntax { path: path.to_owned(), reason })
+    parse(&super::file::text(path)?, environment)
+        .map_err(|reason| ConfigError::Syntax { path: path.to_owned(), reason })
 }
 
 fn parse(text: &str, environment: &Environment) -> Result<Vec<ServerSettings>, String> {

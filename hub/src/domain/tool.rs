@@ -297,3 +297,23 @@ pub trait ToolCaller: Send + Sync {
         Ok(found)
     }
 }
+
+/// Stands in for the hub's tools where a test calls none of them.
+#[cfg(test)]
+pub(crate) struct NoTools;
+
+#[cfg(test)]
+#[async_trait]
+impl ToolCaller for NoTools {
+    async fn call(&self, _: &CallContext, name: &str, _: Arguments, _: Via) -> Result<ToolOutput, Failure> {
+        Err(Failure::unknown_tool(name))
+    }
+
+    async fn list(&self, _: &CallContext) -> Result<Vec<Arc<Tool>>, Failure> {
+        Ok(Vec::new())
+    }
+
+    async fn find(&self, _: &CallContext, _: &str) -> Result<Option<Arc<Tool>>, Failure> {
+        Ok(None)
+    }
+}

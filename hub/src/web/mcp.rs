@@ -141,19 +141,26 @@ struct Query {
 }
 
 impl Query {
-    async fn view(&self, state: &AppState, scope: &Scope, principal: &Principal) -> ApiResult<View> {
+    /// What is seen, and the server that is seen alone.
+    async fn view(
+        &self,
+        state: &AppState,
+        scope: &Scope,
+        principal: &Principal,
+    ) -> ApiResult<(View, Option<Arc<dyn McpServer>>)> {
         if self.recipe.is_some() || self.process.is_some() {
             return Err(ApiError::new(ErrorCode::NotSupported, "`recipe` and `process` are not supported yet")
                 .hint("without them the client sees all tools of the project; `pack` shows one MCP server alone"));
         }
-        let Some(pack) = &self.pack else { return Ok(View::All) };
+        let Some(pack) = &self.pack else { return Ok((View::All, None)) };
         let unknown = || {
             ApiError::not_found("MCP server")
                 .hint("`pack` is the name of a pack of the type `mcp_server` in this project")
         };
         let name = EntryName::parse(pack).map_err(|_| unknown())?;
         let servers = state.mcp.servers(scope, &principal.subject).await?;
-        if servers.iter().any(|server| *server.name() == name) { Ok(View::Pack(name)) } else { Err(unknown()) }
+        let server = servers.into_iter().find(|server| *server.name() == name).ok_or_else(unknown)?;
+        Ok((View::Pack(name), Some(server)))
     }
 }
 

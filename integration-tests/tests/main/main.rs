@@ -30,6 +30,7 @@ mod mcp_one_tool;
 mod mcp_questions;
 mod mcp_real_servers;
 mod mcp_sessions;
+mod mcp_stdio;
 mod mcp_surface;
 mod ownership;
 mod parts;

@@ -1,11 +1,13 @@
 //! What a client sees of all attached servers, when it is told that this changed, and what it does not get to see.
 
-use integration_tests::clients::raw::{Client, capable};
+use integration_tests::api::send;
+use integration_tests::clients::raw::{Client, Target, capable};
 use integration_tests::clients::stage::{FootStage, McpStage, OWNER, Way};
 use integration_tests::eventually::eventually;
 use integration_tests::fake_mcp::FakeMcp;
 use integration_tests::fake_mcp::message::raw;
 use integration_tests::fake_mcp::script::{Script, Step};
+use reqwest::Method;
 use serde_json::{Value, json};
 
 use crate::TestResult;
@@ -180,6 +182,25 @@ async fn a_stream_that_broke_is_resumed_where_it_broke() -> TestResult {
         assert_eq!(answer.result_value()["content"][0]["text"], "whole", "{way:?}: {}", answer.to_string_lossy());
         assert_eq!(fake.calls_of("slow")?.len(), 1, "{way:?}: it ran once");
     }
+    Ok(())
+}
+
+/// A stream ends with the token that reads it, also where the session was opened with another.
+#[tokio::test]
+async fn a_stream_ends_with_the_token_that_reads_it_and_knows_no_future() -> TestResult {
+    let stage = McpStage::start().await?;
+    let client = Client::open(&stage.target(OWNER).await?, json!({})).await?;
+    let body = json!({ "subject": OWNER, "roles": ["engine"], "tenant": "local" });
+    let made = send(stage.api.request(Method::POST, "/v1/tokens").json(&body)).await?.ok()?.json();
+    let token = made["token"].as_str().ok_or_else(|| made.to_string())?;
+    let target = Target::new(&format!("{}/mcp/local/main", stage.hub.url), Some(token))?;
+    let reader = client.as_seen_by(&target);
+    assert!(reader.listen(Some("0-999999")).await.is_err(), "nothing of that number was said");
+    let mut told = reader.listen(None).await?;
+    let id = made["id"].as_str().ok_or("no id")?;
+    send(stage.api.request(Method::DELETE, &format!("/v1/tokens/{id}"))).await?.ok()?;
+    while told.next().await?.is_some() {}
+    assert!(client.tool_names().await?.contains(&"tool_list".to_owned()), "the session goes on with its own token");
     Ok(())
 }
 

@@ -18,7 +18,7 @@ use crate::domain::document::Layer;
 use crate::domain::feet::{FootDirectory, FootSummary};
 use crate::domain::output::ToolOutput;
 use crate::domain::script::{ScriptRequest, ScriptRunner};
-use crate::domain::tool::{EntryState, Origin, Tool, ToolCaller, ToolHandler, ToolSpec, Via};
+use crate::domain::tool::{EntryState, NoTools, Origin, Tool, ToolHandler, ToolSpec};
 use crate::store::memory::MemoryStore;
 use crate::store::{Precondition, Store};
 
@@ -140,22 +140,6 @@ fn context(scope: &Scope) -> CallContext {
 
 fn structured(output: &ToolOutput) -> serde_json::Value {
     output.structured.as_ref().map_or(serde_json::Value::Null, |raw| serde_json::from_str(raw.get()).unwrap())
-}
-
-/// The tools under test call no others.
-struct NoTools;
-
-#[async_trait]
-impl ToolCaller for NoTools {
-    async fn call(&self, _: &CallContext, name: &str, _: Arguments, _: Via) -> Result<ToolOutput, Failure> {
-        Err(Failure::unknown_tool(name))
-    }
-    async fn list(&self, _: &CallContext) -> Result<Vec<Arc<Tool>>, Failure> {
-        Ok(Vec::new())
-    }
-    async fn find(&self, _: &CallContext, _: &str) -> Result<Option<Arc<Tool>>, Failure> {
-        Ok(None)
-    }
 }
 
 /// Answers a script with its own request.

@@ -25,6 +25,7 @@ pub(super) enum View {
 }
 
 /// Whoever sends a request.
+#[derive(Clone)]
 pub(super) struct Peer {
     pub(super) state: Arc<AppState>,
     pub(super) scope: Arc<Scope>,
@@ -32,6 +33,8 @@ pub(super) struct Peer {
     pub(super) caller: Arc<Caller>,
     pub(super) version: Version,
     pub(super) view: View,
+    /// The server that it sees alone, as it was found when the request came.
+    pub(super) found: Option<Arc<dyn McpServer>>,
     pub(super) session: Option<Arc<Session>>,
 }
 
@@ -41,6 +44,11 @@ impl Peer {
         self.version.lifecycle() == Lifecycle::Stateless
     }
 
+    /// The same for what lasts: servers come and go meanwhile, and are looked for when they are wanted.
+    pub(super) fn lasting(&self) -> Arc<Self> {
+        Arc::new(Self { found: None, ..self.clone() })
+    }
+
     /// The attached servers that it may use, by name.
     pub(super) async fn servers(&self) -> Result<Vec<Arc<dyn McpServer>>, RpcError> {
         self.state.mcp.servers(&self.scope, &self.caller.subject).await.map_err(|failure| rpc_error(&failure))
@@ -48,6 +56,11 @@ impl Peer {
 
     /// The one of this name.
     pub(super) async fn server(&self, name: &EntryName) -> Result<Arc<dyn McpServer>, RpcError> {
+        if let Some(found) = &self.found
+            && found.name() == name
+        {
+            return Ok(found.clone());
+        }
         let found = self.servers().await?.into_iter().find(|server| server.name() == name);
         found.ok_or_else(|| {
             let failure = Failure::not_run(ErrorCode::NotFound, format!("there is no MCP server `{name}` here"));

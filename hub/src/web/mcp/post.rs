@@ -25,6 +25,7 @@ use super::tickets::{About, Asked, Tickets, result_or_question};
 use super::work::{Orphan, Work};
 use super::{Query, methods, subscribe, tools};
 use crate::domain::call::Caller;
+use crate::domain::mcp::McpServer;
 use crate::domain::principal::Principal;
 use crate::domain::scope::Scope;
 use crate::web::body::{Params, Whole};
@@ -37,6 +38,7 @@ struct Sender {
     scope: Arc<Scope>,
     principal: Arc<Principal>,
     view: View,
+    found: Option<Arc<dyn McpServer>>,
     accepts: Accepts,
 }
 
@@ -49,6 +51,7 @@ impl Sender {
             caller: Arc::new(Caller::of(&self.principal)),
             version,
             view: self.view.clone(),
+            found: self.found.clone(),
             session,
         })
     }
@@ -71,8 +74,8 @@ pub(super) async fn post(
     if !is_json(&headers) {
         return Err(ApiError::new(ErrorCode::UnsupportedMediaType, "the body is no `application/json`"));
     }
-    let view = query.view(&state, &scope, &principal).await?;
-    let sender = Sender { state, scope, principal, view, accepts };
+    let (view, found) = query.view(&state, &scope, &principal).await?;
+    let sender = Sender { state, scope, principal, view, found, accepts };
     let body = match message::read(&body) {
         Ok(body) => body,
         Err(refusal) => return Ok(refusal.into_response()),
@@ -234,7 +237,7 @@ fn alone(
 /// A request of a version without sessions.
 async fn stateless(peer: Arc<Peer>, accepts: Accepts, headers: &HeaderMap, request: Request) -> Response {
     if request.method == "subscriptions/listen" {
-        return subscribe::subscribe(peer, accepts, request).await;
+        return subscribe::subscribe(peer.lasting(), accepts, request).await;
     }
     if request.method == "tools/call"
         && let Err(error) = tools::check_headers(&peer, headers, &request.params).await

@@ -35,7 +35,7 @@ async fn session(
     query: &Query,
     headers: &HeaderMap,
 ) -> ApiResult<Arc<Session>> {
-    let view = query.view(state, scope, principal).await?;
+    let (view, _) = query.view(state, scope, principal).await?;
     let Some(id) = headers.get(SESSION_HEADER) else {
         return Err(ApiError::new(
             ErrorCode::MethodNotAllowed,
@@ -86,6 +86,8 @@ pub(super) async fn get(
         principal,
         version: session.version,
         view: session.view.clone(),
+        // It listens for long: servers come and go meanwhile.
+        found: None,
         session: Some(session),
     });
     let (soft, told, stop) = (peer.state.lifecycle.soft().clone(), stream.clone(), until.clone());

@@ -19,7 +19,7 @@ use crate::domain::call::{CallClock, CallContext, CallEvent, Caller, EventSink};
 use crate::domain::failure::Failure;
 use crate::domain::mcp::{McpAudience, McpClient, McpNote};
 use crate::domain::output::ToolOutput;
-use crate::domain::tool::{Tool, ToolCaller, Via};
+use crate::domain::tool::{NoTools, Tool};
 use crate::sources::configured::status::{PackState, PackStatus};
 
 mod fake;
@@ -199,21 +199,6 @@ fn plain_told(subject: &str, events: Option<Arc<dyn EventSink>>) -> CallContext 
         Arc::new(NoTools),
         events,
     )
-}
-
-struct NoTools;
-
-#[async_trait]
-impl ToolCaller for NoTools {
-    async fn call(&self, _: &CallContext, name: &str, _: Arguments, _: Via) -> Result<ToolOutput, Failure> {
-        Err(Failure::unknown_tool(name))
-    }
-    async fn list(&self, _: &CallContext) -> Result<Vec<Arc<Tool>>, Failure> {
-        Ok(Vec::new())
-    }
-    async fn find(&self, _: &CallContext, _: &str) -> Result<Option<Arc<Tool>>, Failure> {
-        Ok(None)
-    }
 }
 
 struct Events(mpsc::UnboundedSender<CallEvent>);

@@ -25,7 +25,7 @@ use crate::domain::failure::Failure;
 use crate::domain::output::ToolOutput;
 use crate::domain::principal::{Principal, Reach, Role};
 use crate::domain::scope::Scope;
-use crate::domain::tool::{Tool, ToolSource as _};
+use crate::domain::tool::{NoTools, Tool, ToolSource as _};
 use crate::lifecycle::Lifecycle;
 use crate::sources::feet::{FeetConfig, FeetCounts, FeetParts, FeetRegistry};
 use crate::store::memory::MemoryStore;
@@ -36,7 +36,7 @@ const PIPE: usize = 8;
 pub(super) use client::{Client, Put};
 pub(super) use foot::{Heard, Identity, TestFoot, hear};
 pub(super) use parts::LateBox;
-use parts::{Acme, Ear, NoTools, Noon};
+use parts::{Acme, Ear, Noon};
 use socket::Pipe;
 
 pub(super) fn subject(name: &str) -> Subject {

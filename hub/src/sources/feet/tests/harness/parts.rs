@@ -1,7 +1,6 @@
 //! What a registry works with, as simple as it can be.
 
 use std::collections::HashMap;
-use std::sync::Arc;
 
 use async_trait::async_trait;
 use footbridge_shared::id::{CallId, FootKey};
@@ -9,13 +8,11 @@ use jiff::Timestamp;
 use parking_lot::Mutex;
 
 use crate::clock::Clock;
-use crate::domain::arguments::Arguments;
-use crate::domain::call::{CallContext, CallEvent, EventSink};
+use crate::domain::call::{CallEvent, EventSink};
 use crate::domain::failure::Failure;
 use crate::domain::journal::{Kept, LateResults};
 use crate::domain::output::ToolOutput;
 use crate::domain::scope::Scope;
-use crate::domain::tool::{Tool, ToolCaller, Via};
 use crate::sources::feet::ScopeCheck;
 
 /// Time of day of the tests.
@@ -34,24 +31,6 @@ pub(super) struct Acme;
 impl ScopeCheck for Acme {
     async fn exists(&self, scope: &Scope) -> Result<bool, Failure> {
         Ok(scope.tenant.as_str() == "acme" && ["shop", "other"].contains(&scope.project.as_str()))
-    }
-}
-
-/// The tools of the hub: none that a foot could reach.
-pub(super) struct NoTools;
-
-#[async_trait]
-impl ToolCaller for NoTools {
-    async fn call(&self, _: &CallContext, name: &str, _: Arguments, _: Via) -> Result<ToolOutput, Failure> {
-        Err(Failure::unknown_tool(name))
-    }
-
-    async fn list(&self, _: &CallContext) -> Result<Vec<Arc<Tool>>, Failure> {
-        Ok(Vec::new())
-    }
-
-    async fn find(&self, _: &CallContext, _: &str) -> Result<Option<Arc<Tool>>, Failure> {
-        Ok(None)
     }
 }
 
