@@ -121,7 +121,10 @@ async fn questions_of_every_kind_go_both_ways_in_every_pair_of_lifecycles() -> T
                 let answer = |method: &str, params: &Value| {
                     methods.push(method.to_owned());
                     match method {
-                        "elicitation/create" => accepted("Ada"),
+                        "elicitation/create" => {
+                            assert_eq!(params["message"], "crm: who?", "a person is told once who asks");
+                            accepted("Ada")
+                        }
                         "sampling/createMessage" => {
                             assert_eq!(params["maxTokens"], 9);
                             json!({ "role": "assistant", "model": "m", "content": { "type": "text", "text": "Paris" } })
