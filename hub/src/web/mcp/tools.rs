@@ -15,7 +15,7 @@ use crate::dispatch::{CallRequest, RunningCall};
 use crate::domain::arguments::Arguments;
 use crate::domain::call::EventSink as _;
 use crate::domain::key::IdempotencyKey;
-use crate::domain::tool::{Tool, ToolSpec};
+use crate::domain::tool::{Origin, Tool, ToolSpec};
 
 /// The `_meta` entry that makes a call one that happens at most once.
 const KEY: &str = "footbridge/idempotencyKey";
@@ -25,7 +25,8 @@ pub(super) async fn seen(peer: &Peer) -> Result<Vec<(String, Arc<Tool>)>, RpcErr
     let catalog = catalog(peer).await?;
     match &peer.view {
         View::All => {
-            let tools = catalog.tools().into_iter().filter(|tool| tool.spec.admits(&peer.caller));
+            let tools = catalog.tools().into_iter();
+            let tools = tools.filter(|tool| tool.spec.admits(&peer.caller) && !is_second_name(&catalog, tool));
             Ok(tools.map(|tool| (tool.spec.name.to_string(), tool)).collect())
         }
         View::Pack(name) => {
@@ -37,6 +38,14 @@ pub(super) async fn seen(peer: &Peer) -> Result<Vec<(String, Arc<Tool>)>, RpcErr
             Ok(offered.collect())
         }
     }
+}
+
+/// Whether the tool has a shorter name that leads to it: a foot's tool under the name that says which foot. It is not shown
+/// twice, and can be called all the same.
+fn is_second_name(catalog: &Catalog, tool: &Tool) -> bool {
+    let Origin::Foot { local, .. } = &tool.spec.origin else { return false };
+    tool.spec.name != *local
+        && matches!(catalog.resolve(local.as_str()), Resolution::Tool(short) if short.spec.origin == tool.spec.origin)
 }
 
 async fn catalog(peer: &Peer) -> Result<Catalog, RpcError> {
