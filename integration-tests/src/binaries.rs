@@ -49,8 +49,9 @@ fn binary(name: &str) -> Result<PathBuf> {
 fn build() -> Result<()> {
     let workspace = Path::new(env!("CARGO_MANIFEST_DIR")).parent().ok_or("no workspace")?;
     let mut cargo = Command::new(env!("CARGO"));
-    cargo.current_dir(workspace).args(["build", "--quiet", "--locked", "--bins"]);
-    cargo.args(["--package", "footbridge-hub", "--package", "footbridge-foot"]);
+    // All of the workspace, as whoever started this built it: for some packages alone their dependencies would be built anew,
+    // with fewer features.
+    cargo.current_dir(workspace).args(["build", "--quiet", "--locked", "--workspace", "--bins"]);
     // What the outer cargo says of this package is nothing to the inner one; build scripts that look at it would run anew.
     for (name, _) in std::env::vars_os() {
         if name.to_str().is_some_and(|name| name.starts_with("CARGO_PKG_") || name.starts_with("CARGO_MANIFEST_")) {
