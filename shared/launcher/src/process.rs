@@ -199,6 +199,8 @@ mod tests {
         let mut output = String::new();
         process.output.read_to_string(&mut output).await.unwrap();
         assert_eq!(output, "");
+        // Its temporary folder, which the next one makes anew, is there until it is gone.
+        process.reports.gone().await;
         let missing = Order { program: "/none/such".into(), ..order("", dir.path()) };
         let mut process = launcher().start(&missing, false).await.unwrap();
         assert_eq!(process.reports.next().await, Some(Report::NotStarted(NotStarted::NoProgram)));
