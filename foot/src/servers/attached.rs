@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use footbridge_mcp::{Connection, Fields, Lifecycle, Raw, RequestOptions, RpcError, Version, codes};
+use footbridge_mcp::{Connection, Fields, Lifecycle, Raw, RequestOptions, RpcError, Subscriptions, Version, codes};
 use footbridge_shared::id::Subject;
 use footbridge_shared::message::{Audience, Caller};
 use serde_json::json;
@@ -152,6 +152,22 @@ impl Attached {
             });
         }
         Some(Ok(Fields::new().to_raw()))
+    }
+
+    /// Hears of changes as long as the connection lasts, where a server without sessions tells of them to whoever asked.
+    pub(super) async fn listen(self: Arc<Self>) {
+        let server = self.connection.server();
+        let wanted = Subscriptions::offered(&server.capabilities);
+        if server.version.lifecycle() != Lifecycle::Stateless || wanted.is_empty() {
+            return;
+        }
+        let closed = self.connection.closed();
+        let listened = self.connection.listen(&wanted, closed.child_token()).await;
+        if let Err(error) = listened
+            && !closed.is_cancelled()
+        {
+            tracing::debug!(%error, "changes of a local MCP server are not told");
+        }
     }
 
     fn followed(&self) -> MutexGuard<'_, HashMap<String, CancellationToken>> {

@@ -4,7 +4,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use async_trait::async_trait;
-use footbridge_mcp::{Events, Fields, Raw, RpcError, Tag, codes, declined};
+use footbridge_mcp::{Events, Fields, Raw, RpcError, Tag, changes, codes, declined};
 use footbridge_shared::id::EntryName;
 use footbridge_shared::message::{Audience, Notify};
 
@@ -14,8 +14,6 @@ use crate::line::Line;
 use crate::tools::CallContext;
 
 const MESSAGE: &str = "notifications/message";
-const TOOLS_CHANGED: &str = "notifications/tools/list_changed";
-const LISTS_CHANGED: [&str; 2] = ["notifications/resources/list_changed", "notifications/prompts/list_changed"];
 
 /// For whom a connection is.
 #[derive(Debug, Clone)]
@@ -67,7 +65,14 @@ impl Router {
 
     /// Whether everybody shares the connection.
     pub(super) fn is_shared(&self) -> bool {
-        matches!(self.whom, For::Everybody)
+        self.audience().is_none()
+    }
+
+    fn audience(&self) -> Option<&Audience> {
+        match &self.whom {
+            For::Everybody => None,
+            For::Somebody(audience) => Some(audience),
+        }
     }
 
     fn tagged(&self, tag: Option<Tag>) -> Option<Running> {
@@ -103,11 +108,12 @@ impl Events for Router {
 
     fn notification(&self, tag: Option<Tag>, method: &str, params: Option<Raw>) {
         let params = params.unwrap_or_else(|| Fields::new().to_raw());
-        if method == TOOLS_CHANGED {
-            return self.stale.notify_one();
+        if [changes::TOOLS, changes::ACKNOWLEDGED].contains(&method) {
+            self.stale.notify_one();
         }
-        if LISTS_CHANGED.contains(&method) {
-            return self.tell(None, None, method, params);
+        if changes::is_of_a_list(method) {
+            // What changed may be what this connection alone is shown.
+            return self.tell(None, self.audience().cloned(), method, params);
         }
         let running = self.tagged(tag).or_else(|| match self.running().as_slice() {
             // On a stream that names no call, what is said during the only one belongs to it.
@@ -117,9 +123,9 @@ impl Events for Router {
         if let Some(Running { ctx, .. }) = running {
             return self.tell(Some(&ctx), None, method, params);
         }
-        match &self.whom {
-            For::Somebody(audience) => self.tell(None, Some(audience.clone()), method, params),
-            For::Everybody => {
+        match self.audience() {
+            Some(audience) => self.tell(None, Some(audience.clone()), method, params),
+            None => {
                 tracing::debug!(server = %self.server, method, params = params.get(), "a server tells everybody");
             }
         }

@@ -3,7 +3,7 @@
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use footbridge_mcp::{Lifecycle, Open, Preferred, Raw, RequestOptions, ServerDescription};
+use footbridge_mcp::{Lifecycle, Open, Preferred, Raw, ServerDescription};
 use footbridge_shared::id::EntryName;
 use footbridge_shared::limits::MAX_SERVER_BYTES;
 use footbridge_shared::message::{Caller, ServerInfo};
@@ -17,7 +17,7 @@ use super::listing;
 use super::opener::Opener;
 use super::pool::Pool;
 use super::router::{For, Router};
-use super::settings::{ServerSettings, SessionMode};
+use super::settings::{ServerSettings, SessionMode, Target};
 use super::tasks::Tasks;
 use super::tool::ServerTool;
 use crate::connection::backoff::Backoff;
@@ -165,20 +165,7 @@ impl Server {
     /// Lists it, and again when it changes, as long as a connection lasts.
     async fn follow(self: &Arc<Self>, attached: &Arc<Attached>) {
         let connection = &attached.connection;
-        let subscribed = async {
-            // Without a session changes are told to whoever asked for that.
-            if attached.lifecycle() == Lifecycle::Stateless {
-                let wanted = json!({"notifications": {
-                    "toolsListChanged": true, "promptsListChanged": true, "resourcesListChanged": true,
-                }});
-                let ended =
-                    connection.request("subscriptions/listen", Some(raw(&wanted)), RequestOptions::default()).await;
-                if let Err(error) = ended {
-                    tracing::debug!(server = %self.name, %error, "changes of a local MCP server are not told");
-                }
-            }
-            std::future::pending::<()>().await;
-        };
+        self.opener.tasks.run(attached.clone().listen());
         let listing = async {
             let mut backoff = Backoff::default();
             loop {
@@ -215,7 +202,6 @@ impl Server {
         };
         tokio::select! {
             () = connection.closed().cancelled() => {}
-            () = subscribed => {}
             () = listing => {}
             () = sweeping => {}
         }
@@ -327,6 +313,10 @@ impl Server {
             tracing::warn!(server = %self.name, ?mode, why, "a local MCP server cannot be reached for a caller");
             NoConnection::Unreached
         })?;
+        // Over HTTP a server without sessions cannot tell one connection from another, and one listens already.
+        if matches!(settings.target, Target::Program { .. }) {
+            self.opener.tasks.run(opened.clone().listen());
+        }
         *held = Some(opened.clone());
         Ok(opened)
     }

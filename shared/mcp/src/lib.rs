@@ -59,6 +59,25 @@ pub mod codes {
     pub const UNSUPPORTED_VERSION: i64 = -32022;
 }
 
+/// Methods by which a server tells of changes.
+pub mod changes {
+    /// The tools are others now.
+    pub const TOOLS: &str = "notifications/tools/list_changed";
+    /// The list of resources, or of their templates, is another one now.
+    pub const RESOURCES: &str = "notifications/resources/list_changed";
+    /// The prompts are others now.
+    pub const PROMPTS: &str = "notifications/prompts/list_changed";
+    /// A resource that somebody follows is another one now.
+    pub const RESOURCE: &str = "notifications/resources/updated";
+    /// `subscriptions/listen` has begun: what was listed before it may have changed since.
+    pub const ACKNOWLEDGED: &str = "notifications/subscriptions/acknowledged";
+
+    /// Whether it tells that a list is another one now.
+    pub fn is_of_a_list(method: &str) -> bool {
+        [TOOLS, RESOURCES, PROMPTS].contains(&method)
+    }
+}
+
 /// Names of `_meta` entries.
 pub mod meta {
     /// Where progress of a request is told under.

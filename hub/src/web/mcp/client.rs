@@ -3,7 +3,7 @@
 use std::sync::{Arc, LazyLock, OnceLock, Weak};
 
 use async_trait::async_trait;
-use footbridge_mcp::{Fields, InputRequired, Raw, RpcError, Version, codes};
+use footbridge_mcp::{Fields, InputRequired, Raw, RpcError, Version, changes, codes};
 use footbridge_shared::message::Stream as OutputStream;
 use parking_lot::Mutex;
 use serde_json::Value;
@@ -315,10 +315,7 @@ impl McpClient for Client {
         let wanted = match method {
             "notifications/message" => self.wants_log(&params),
             // Told to those who follow what changed, whatever call it was that changed it.
-            "notifications/resources/updated"
-            | "notifications/tools/list_changed"
-            | "notifications/resources/list_changed"
-            | "notifications/prompts/list_changed" => false,
+            changes::RESOURCE | changes::TOOLS | changes::RESOURCES | changes::PROMPTS => false,
             _ => true,
         };
         if wanted {

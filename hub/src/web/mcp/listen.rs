@@ -5,7 +5,7 @@ use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 use std::sync::Arc;
 use std::time::Duration;
 
-use footbridge_mcp::{Fields, Raw};
+use footbridge_mcp::{Fields, Raw, changes};
 use tokio::sync::watch;
 use tokio::time::Instant;
 use tokio_stream::wrappers::BroadcastStream;
@@ -43,6 +43,16 @@ impl Wanted {
     /// All that a session may hear.
     pub(super) fn lists() -> Self {
         Self { tools: true, resources: true, prompts: true, followed: Vec::new() }
+    }
+
+    /// Whether it wants to hear that a list changed.
+    fn wants(&self, method: &str) -> bool {
+        match method {
+            changes::TOOLS => self.tools,
+            changes::RESOURCES => self.resources,
+            changes::PROMPTS => self.prompts,
+            _ => false,
+        }
     }
 }
 
@@ -115,7 +125,7 @@ impl Listener {
             return;
         }
         match method.as_str() {
-            "notifications/resources/updated" => {
+            changes::RESOURCE => {
                 if let Some(params) = self.updated(server, &params) {
                     self.queue.push_back((method, params));
                 }
@@ -126,6 +136,12 @@ impl Listener {
                 if session.is_some() && level.is_none_or(wanted) {
                     self.queue.push_back((method, params));
                 }
+            }
+            // Of one connection to the server: what the others are shown is looked at beside this.
+            changes::TOOLS | changes::RESOURCES | changes::PROMPTS
+                if self.peer.view != View::All && self.wanted.wants(&method) =>
+            {
+                self.queue.push_back((method, params));
             }
             _ if self.peer.view != View::All && session.is_some() => self.queue.push_back((method, params)),
             _ => {}
@@ -165,9 +181,9 @@ impl Listener {
         }
         let before = self.last();
         for (before, now, method) in [
-            (before.tools, now.tools, "notifications/tools/list_changed"),
-            (before.resources, now.resources, "notifications/resources/list_changed"),
-            (before.prompts, now.prompts, "notifications/prompts/list_changed"),
+            (before.tools, now.tools, changes::TOOLS),
+            (before.resources, now.resources, changes::RESOURCES),
+            (before.prompts, now.prompts, changes::PROMPTS),
         ] {
             // A client that was shown nothing has nothing that could be out of date.
             if before.is_some() && before != now {

@@ -18,9 +18,11 @@ use super::work::{Orphan, Work};
 use crate::web::error::ApiError;
 use footbridge_mcp::Version;
 
-/// After how long a silent request becomes a stream: what waits between client and hub then sees that it lives, and a
-/// client with a session can lose its connection without losing the answer.
+/// After how long a silent request becomes a stream: what waits between client and hub then sees that it lives.
 const OPEN_AFTER: Duration = Duration::from_secs(5);
+/// The same in a session, where a client that loses its connection can come back to the stream for the answer. What takes
+/// less is answered as JSON, which costs less.
+const OPEN_RESUMABLE_AFTER: Duration = Duration::from_millis(50);
 
 /// What a client can read.
 #[derive(Debug, Clone, Copy)]
@@ -86,7 +88,10 @@ pub(super) async fn serve(
     work: BoxFuture<'static, Answers>,
 ) -> Response {
     // Without a session the client's connection is all that there is of it.
-    let orphan = if peer.session.is_some() { Orphan::GoesOn } else { Orphan::Stops };
+    let (orphan, open_after) = match peer.session {
+        Some(_) => (Orphan::GoesOn, OPEN_RESUMABLE_AFTER),
+        None => (Orphan::Stops, OPEN_AFTER),
+    };
     let lifecycle = &peer.state.lifecycle;
     let mut work = Work::new(work, orphan, lifecycle.clone());
     if accepts.json {
@@ -100,7 +105,7 @@ pub(super) async fn serve(
                 finish(&stream, answers);
             }
             () = stream.first(), if accepts.events => {}
-            () = tokio::time::sleep(OPEN_AFTER), if accepts.events => {}
+            () = tokio::time::sleep(open_after), if accepts.events => {}
             () = peer.principal.ended.cancelled() => return token_ended(),
         }
     }

@@ -5,7 +5,7 @@ use std::sync::Weak;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use async_trait::async_trait;
-use footbridge_mcp::{Events, Fields, Raw, RpcError, Tag, codes};
+use footbridge_mcp::{Events, Fields, Raw, RpcError, Tag, changes, codes};
 use parking_lot::Mutex;
 
 use super::server::Server;
@@ -73,11 +73,18 @@ impl Events for Hearing {
 
     fn notification(&self, tag: Option<Tag>, method: &str, params: Option<Raw>) {
         let Some(server) = self.server.upgrade() else { return };
-        if is_list_changed(method) {
-            server.list_changed();
-            return;
+        if method == changes::ACKNOWLEDGED {
+            return server.list_changed();
         }
         let params = params.unwrap_or_else(|| Fields::new().to_raw());
+        if changes::is_of_a_list(method) {
+            server.list_changed();
+            // What changed may be what this connection alone is shown.
+            if let Some(audience) = self.audience.clone() {
+                server.tell(McpNote::Told { audience, method: method.to_owned(), params });
+            }
+            return;
+        }
         // A message for the log is of the call that runs, also where the transport does not say so.
         let belongs = tag.is_some() || method == "notifications/message";
         let call = if belongs { self.calls.meant(tag) } else { None };
@@ -88,21 +95,10 @@ impl Events for Hearing {
                 server.tell(McpNote::Told { audience: audience.clone(), method: method.to_owned(), params })
             }
             // Which resources changed is nobody's secret, and whoever did not ask is not told.
-            (_, None) if method == "notifications/resources/updated" => {
+            (_, None) if method == changes::RESOURCE => {
                 server.tell(McpNote::Told { audience: McpAudience::Everybody, method: method.to_owned(), params })
             }
             (_, None) => server.log(method, &params),
         }
     }
-}
-
-fn is_list_changed(method: &str) -> bool {
-    [
-        "notifications/tools/list_changed",
-        "notifications/resources/list_changed",
-        "notifications/prompts/list_changed",
-        // It is listened to from now on: what was listed before may have changed since.
-        "notifications/subscriptions/acknowledged",
-    ]
-    .contains(&method)
 }

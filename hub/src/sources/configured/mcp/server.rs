@@ -181,12 +181,10 @@ impl Server {
         let key = if self.config.session == SessionMode::Shared { Key::Shared } else { Key::Listing };
         let session = self.session(key).await?;
         let mut live = session.live(self, self.listed_as()).await?;
-        self.listen(&live);
         let mut read = listing::read(&live.connection, self.config.init_timeout).await;
         if matches!(read, Err(Unread::Expired)) {
             session.discard(&live).await;
             live = session.live(self, self.listed_as()).await?;
-            self.listen(&live);
             read = listing::read(&live.connection, self.config.init_timeout).await;
         }
         match read {

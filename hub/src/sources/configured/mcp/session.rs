@@ -190,6 +190,12 @@ impl Session {
                 opened = session.open(&server, capabilities) => opened,
                 () = server.ended() => Err(Unavailable::now("the server is not used any more")),
             };
+            // Over HTTP a server without sessions cannot tell one connection from another: one that listens is enough.
+            if let Ok(live) = &opened
+                && (live.is_program || session.key.stays())
+            {
+                server.listen(live);
+            }
             let _ = tell.send(opened);
         });
         told.await.unwrap_or_else(|_| Err(Unavailable::now("the hub is going down")))

@@ -1,5 +1,6 @@
 //! What local MCP servers say: their questions, notifications and answers.
 
+use footbridge_mcp::changes;
 use footbridge_shared::limits::MAX_UPCALL_ID_BYTES;
 use footbridge_shared::message::{Audience, Notify, Response, Servers, Upcall};
 
@@ -73,29 +74,29 @@ impl Inbound<'_> {
             return tracing::debug!(foot = %foot.name, server = %server.name, method = said(&method), "a notification was dropped");
         }
         match method.as_str() {
-            "notifications/resources/list_changed" => {
+            changes::RESOURCES => {
                 refresh(self.core, foot, server, &[ListKind::Resources, ListKind::ResourceTemplates]);
             }
-            "notifications/prompts/list_changed" => refresh(self.core, foot, server, &[ListKind::Prompts]),
+            changes::PROMPTS => refresh(self.core, foot, server, &[ListKind::Prompts]),
             // The foot says by itself what its tools are.
-            "notifications/tools/list_changed" => {}
-            _ => match (call, audience) {
-                (Some(call), _) => foot.tell_client(epoch, &call, &method, params),
-                (None, Some(Audience { subject, session })) => {
-                    if !foot.admits(&subject) || session.as_ref().is_some_and(|id| id.len() > MAX_SESSION_BYTES) {
-                        return tracing::debug!(foot = %foot.name, %subject, "a notification for somebody the foot does not work for");
-                    }
-                    let audience = match session {
-                        Some(session) => McpAudience::Session(subject, session),
-                        None => McpAudience::Subject(subject),
-                    };
-                    // Nobody may be listening.
-                    let _ = server.notes.send(McpNote::Told { audience, method, params });
+            _ => {}
+        }
+        match (call, audience) {
+            (Some(call), _) if !changes::is_of_a_list(&method) => foot.tell_client(epoch, &call, &method, params),
+            (_, Some(Audience { subject, session })) => {
+                if !foot.admits(&subject) || session.as_ref().is_some_and(|id| id.len() > MAX_SESSION_BYTES) {
+                    return tracing::debug!(foot = %foot.name, %subject, "a notification for somebody the foot does not work for");
                 }
-                (None, None) => {
-                    tracing::debug!(foot = %foot.name, server = %server.name, method, params = said(params.get()), "a server of a foot says");
-                }
-            },
+                let audience = match session {
+                    Some(session) => McpAudience::Session(subject, session),
+                    None => McpAudience::Subject(subject),
+                };
+                // Nobody may be listening.
+                let _ = server.notes.send(McpNote::Told { audience, method, params });
+            }
+            (_, None) => {
+                tracing::debug!(foot = %foot.name, server = %server.name, method, params = said(params.get()), "a server of a foot says");
+            }
         }
     }
 }

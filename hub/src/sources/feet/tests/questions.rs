@@ -312,14 +312,21 @@ async fn what_a_server_tells_goes_to_those_it_is_for() {
     stage.foot.say_text(&notify(json!({"call": stage.call.call}))).await;
     stage.foot.say_text(&notify(json!({"audience": {"subject": "ada"}}))).await;
     stage.foot.say_text(&notify(json!({"audience": {"subject": "ada", "session": "m-1"}}))).await;
+    let changed = "notifications/tools/list_changed";
+    stage.foot.say_text(&notify(json!({"audience": {"subject": "ada"}, "method": changed}))).await;
     let mut heard = Vec::new();
-    for _ in 0..2 {
+    for _ in 0..3 {
         let McpNote::Told { audience, method, params } = notes.recv().await.unwrap() else { panic!() };
-        assert_eq!((method.as_str(), params.get()), ("notifications/message", r#"{"n":1}"#));
-        heard.push(audience);
+        assert_eq!(params.get(), r#"{"n":1}"#);
+        heard.push((audience, method));
     }
-    let ada = subject("ada");
-    assert_eq!(heard, [McpAudience::Subject(ada.clone()), McpAudience::Session(ada, "m-1".to_owned())]);
+    let (ada, message) = (subject("ada"), "notifications/message".to_owned());
+    let expected = [
+        (McpAudience::Subject(ada.clone()), message.clone()),
+        (McpAudience::Session(ada.clone(), "m-1".to_owned()), message),
+        (McpAudience::Subject(ada), changed.to_owned()),
+    ];
+    assert_eq!(heard, expected);
     let told = stage.client.told.lock().clone();
     assert_eq!(told, [("notifications/message".to_owned(), r#"{"n":1}"#.to_owned())], "and nothing else");
 }

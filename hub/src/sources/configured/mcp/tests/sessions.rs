@@ -87,10 +87,15 @@ async fn progress_and_messages_are_of_the_call_that_runs() {
     let progress = CallEvent::Progress { progress: 1.0, total: Some(2.0), message: Some("half".to_owned()) };
     assert_eq!(events.recv().await.unwrap(), progress);
     // What comes while no call runs is for whoever the connection is for.
-    lab.fake.say(1, json!({"jsonrpc": "2.0", "method": "notifications/resources/updated", "params": {"uri": "x:y"}}));
-    let Ok(McpNote::Told { audience, method, params }) = notes.recv().await else { panic!("no note") };
-    assert_eq!(audience, McpAudience::Subject(Subject::parse("ann").unwrap()));
-    assert_eq!((method.as_str(), params.get()), ("notifications/resources/updated", r#"{"uri":"x:y"}"#));
+    // So is that a list changed: it may be what this connection alone is shown.
+    for (said, told) in [("resources/updated", r#"{"uri":"x:y"}"#), ("tools/list_changed", "{}")] {
+        let method = format!("notifications/{said}");
+        let params: Json = serde_json::from_str(told).unwrap();
+        lab.fake.say(1, json!({"jsonrpc": "2.0", "method": method, "params": params}));
+        let Ok(McpNote::Told { audience, method: heard, params }) = notes.recv().await else { panic!("no note") };
+        assert_eq!(audience, McpAudience::Subject(Subject::parse("ann").unwrap()));
+        assert_eq!((heard, params.get()), (method, told));
+    }
     assert!(matches!(notes.try_recv(), Err(broadcast::error::TryRecvError::Empty)));
     lab.end().await;
 }
