@@ -9,6 +9,9 @@ use crate::codes::{INVALID_REQUEST, PARSE_ERROR};
 use crate::error::RpcError;
 use crate::fields::Name;
 
+/// Bytes of an id, as JSON. It is kept and repeated, by whoever sent it and by us; a longer one is none.
+const MAX_ID_BYTES: usize = 1024;
+
 /// The id of a request: a JSON string or a number, kept as its text, so that it goes back as it came.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct RequestId(Box<str>);
@@ -19,10 +22,11 @@ impl RequestId {
         Self(number.to_string().into())
     }
 
-    /// An id as JSON. `None`: it is no text and no number.
+    /// An id as JSON. `None`: it is no text and no number, or has more than 1,024 bytes.
     pub fn of(json: &str) -> Option<Self> {
         let json = json.trim();
         let legal = match json.as_bytes().first() {
+            _ if json.len() > MAX_ID_BYTES => false,
             Some(b'"') => serde_json::from_str::<Name<'_>>(json).is_ok(),
             _ => serde_json::from_str::<serde_json::Number>(json).is_ok(),
         };
@@ -51,7 +55,7 @@ impl serde::Serialize for RequestId {
 impl<'de> Deserialize<'de> for RequestId {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         let raw = Raw::deserialize(deserializer)?;
-        Self::of(raw.get()).ok_or_else(|| serde::de::Error::custom("an id is a text or a number"))
+        Self::of(raw.get()).ok_or_else(|| serde::de::Error::custom(NO_ID))
     }
 }
 
@@ -153,6 +157,8 @@ impl Message {
 
 /// What a message has beside its payload, in bytes; a guess that spares growing.
 const ENVELOPE_BYTES: usize = 128;
+/// What is wrong with an id that is none.
+const NO_ID: &str = "an id is a text or a number of at most 1024 bytes";
 const START: &str = r#"{"jsonrpc":"2.0""#;
 
 /// Appends a request, or without an id a notification.
@@ -216,7 +222,7 @@ impl Envelope<'_> {
         let id = match self.id {
             None => None,
             Some(id) if id.get() == "null" => Some(None),
-            Some(id) => Some(Some(RequestId::of(id.get()).ok_or_else(|| wrong("an id is a text or a number"))?)),
+            Some(id) => Some(Some(RequestId::of(id.get()).ok_or_else(|| wrong(NO_ID))?)),
         };
         match (self.method, self.result, self.error) {
             (Some(Name(method)), None, None) => {

@@ -4,12 +4,13 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
+use footbridge_shared::limits::MAX_MESSAGE_BYTES;
 use footbridge_shared::message::Raw;
 use futures::future::BoxFuture;
 use parking_lot::Mutex;
 use serde::Deserialize;
 use serde_json::value::RawValue;
-use tokio::sync::{Semaphore, oneshot};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore, oneshot};
 use tokio_util::sync::CancellationToken;
 
 use super::{Events, OnProgress, Progress, Spawn, Tag};
@@ -17,8 +18,16 @@ use crate::codes::INTERNAL_ERROR;
 use crate::error::{RequestError, RpcError};
 use crate::message::{Message, RequestId};
 
+#[cfg(test)]
+mod tests;
+
 /// How many questions of one server are asked at the same time. More are refused.
 const MAX_QUESTIONS: usize = 64;
+/// How many bytes the parameters of those questions have together. What is more is refused.
+const MAX_QUESTION_BYTES: usize = 2 * MAX_MESSAGE_BYTES;
+/// How many answers that are ours alone, to pings and to questions that are refused, wait to be sent to one server. A
+/// server that asks for more does not read them, and gets none: every one is a task, and over HTTP a request.
+const MAX_SIDE_REPLIES: usize = 64;
 
 /// Where answers to a server's questions go.
 pub(crate) trait Replies: Send + Sync {
@@ -59,6 +68,9 @@ pub(crate) struct Router {
     /// The server's questions that are being answered; cancelled, they are withdrawn.
     questions: Mutex<HashMap<RequestId, CancellationToken>>,
     room: Arc<Semaphore>,
+    /// Bytes of the questions' parameters.
+    bytes: Arc<Semaphore>,
+    side: Arc<Semaphore>,
     closed: CancellationToken,
 }
 
@@ -70,6 +82,8 @@ impl Router {
             calls: Mutex::default(),
             questions: Mutex::default(),
             room: Arc::new(Semaphore::new(MAX_QUESTIONS)),
+            bytes: Arc::new(Semaphore::new(MAX_QUESTION_BYTES)),
+            side: Arc::new(Semaphore::new(MAX_SIDE_REPLIES)),
             closed,
         })
     }
@@ -204,13 +218,11 @@ impl Router {
         replies: Arc<dyn Replies>,
     ) {
         if method == "ping" {
-            let pong = Message::Response { id: Some(id), outcome: Ok(empty_object()) };
-            return self.spawn(async move { replies.reply(pong).await });
+            return self.reply_aside(id, Ok(empty_object()), replies);
         }
-        let Ok(place) = Arc::clone(&self.room).try_acquire_owned() else {
+        let Some(place) = self.place(params.as_deref()) else {
             let busy = RpcError::new(INTERNAL_ERROR, "too many questions at the same time");
-            return self
-                .spawn(async move { replies.reply(Message::Response { id: Some(id), outcome: Err(busy) }).await });
+            return self.reply_aside(id, Err(busy), replies);
         };
         let withdrawn = origin.until.child_token();
         let tag = origin.tag;
@@ -228,6 +240,29 @@ impl Router {
                     () = router.closed.cancelled() => {}
                     () = replies.reply(Message::Response { id: Some(id), outcome }) => {}
                 }
+            }
+            drop(place);
+        });
+    }
+
+    /// Room for one more question, in number and in bytes.
+    fn place(&self, params: Option<&RawValue>) -> Option<[OwnedSemaphorePermit; 2]> {
+        let bytes = params.map_or(0, |params| params.get().len()).min(MAX_QUESTION_BYTES);
+        let room = Arc::clone(&self.room).try_acquire_owned().ok()?;
+        let bytes = Arc::clone(&self.bytes).try_acquire_many_owned(u32::try_from(bytes).ok()?).ok()?;
+        Some([room, bytes])
+    }
+
+    /// Sends an answer that nobody had to be asked for, unless too many of them wait already.
+    fn reply_aside(self: &Arc<Self>, id: RequestId, outcome: Result<Raw, RpcError>, replies: Arc<dyn Replies>) {
+        let Ok(place) = Arc::clone(&self.side).try_acquire_owned() else {
+            return tracing::debug!("an MCP server that reads no answers gets no more of them");
+        };
+        let router = Arc::clone(self);
+        self.spawn(async move {
+            tokio::select! {
+                () = router.closed.cancelled() => {}
+                () = replies.reply(Message::Response { id: Some(id), outcome }) => {}
             }
             drop(place);
         });

@@ -1,0 +1,87 @@
+use futures::FutureExt as _;
+
+use super::*;
+use crate::client::testing::{Heard, Recorder};
+
+/// Keeps the tasks, and runs none of them.
+#[derive(Default)]
+struct Kept(Mutex<Vec<BoxFuture<'static, ()>>>);
+
+impl Spawn for Kept {
+    fn spawn(&self, task: BoxFuture<'static, ()>) {
+        self.0.lock().push(task);
+    }
+}
+
+/// Gives back what would be sent.
+struct Sent(tokio::sync::mpsc::UnboundedSender<Message>);
+
+impl Replies for Sent {
+    fn reply(self: Arc<Self>, message: Message) -> BoxFuture<'static, ()> {
+        let _ = self.0.send(message);
+        std::future::ready(()).boxed()
+    }
+}
+
+struct Routed {
+    router: Arc<Router>,
+    tasks: Arc<Kept>,
+    replies: Arc<Sent>,
+    sent: tokio::sync::mpsc::UnboundedReceiver<Message>,
+    heard: tokio::sync::mpsc::UnboundedReceiver<Heard>,
+}
+
+fn routed() -> Routed {
+    let (recorder, heard) = Recorder::new();
+    let tasks = Arc::new(Kept::default());
+    let spawn = Arc::clone(&tasks) as Arc<dyn Spawn>;
+    let router = Router::new(Arc::new(recorder), spawn, CancellationToken::new());
+    let (send, sent) = tokio::sync::mpsc::unbounded_channel();
+    Routed { router, tasks, replies: Arc::new(Sent(send)), sent, heard }
+}
+
+impl Routed {
+    fn take(&self, text: &str) {
+        let origin = Origin { tag: None, until: CancellationToken::new() };
+        let replies = || Arc::clone(&self.replies) as Arc<dyn Replies>;
+        self.router.take(Message::parse(text).unwrap(), &origin, replies);
+    }
+
+    fn tasks(&self) -> usize {
+        self.tasks.0.lock().len()
+    }
+}
+
+#[test]
+fn a_flood_of_questions_leaves_a_bounded_number_of_tasks() {
+    for method in ["ping", "wait"] {
+        let mut routed = routed();
+        for id in 0..10_000 {
+            routed.take(&format!(r#"{{"jsonrpc":"2.0","id":{id},"method":"{method}"}}"#));
+        }
+        assert!(routed.tasks() <= MAX_QUESTIONS + MAX_SIDE_REPLIES, "{method}: {}", routed.tasks());
+        // When those are sent there is room again.
+        for task in std::mem::take(&mut *routed.tasks.0.lock()) {
+            let _ = task.now_or_never();
+        }
+        while routed.sent.try_recv().is_ok() {}
+        routed.take(r#"{"jsonrpc":"2.0","id":"again","method":"ping"}"#);
+        let _ = routed.tasks.0.lock().pop().unwrap().now_or_never();
+        assert!(matches!(routed.sent.try_recv(), Ok(Message::Response { outcome: Ok(_), .. })), "{method}");
+    }
+}
+
+#[test]
+fn questions_that_are_large_are_few() {
+    let mut routed = routed();
+    let large = format!(r#""{}""#, "x".repeat(MAX_QUESTION_BYTES / 3));
+    for id in 0..4 {
+        routed.take(&format!(r#"{{"jsonrpc":"2.0","id":{id},"method":"wait","params":{{"a":{large}}}}}"#));
+    }
+    for task in &mut *routed.tasks.0.lock() {
+        let _ = task.now_or_never();
+    }
+    let asked = std::iter::from_fn(|| routed.heard.try_recv().ok()).count();
+    let refused = std::iter::from_fn(|| routed.sent.try_recv().ok()).count();
+    assert_eq!((asked, refused), (2, 2));
+}
