@@ -170,7 +170,10 @@ impl Channel for Legacy {
         let text = voice.request(id, method, params, options.progress.is_some(), options.capabilities.as_deref());
         let (answers, mut answer) = oneshot::channel();
         // It may be at the server from the first byte on.
-        self.router().expect(id, Call { answer: Some(answers), progress: options.progress, started: true })?;
+        self.router().expect(
+            id,
+            Call { answer: Some(answers), progress: options.progress, started: true, server_may_end: false },
+        )?;
         let mut abandon = Abandon { legacy: self, id, tells: voice.version.is_some() };
         let exchange = async {
             let lost = |_| Err(RequestError::Lost("the connection has ended".to_owned()));

@@ -209,7 +209,8 @@ impl Channel for Http {
         let hears = options.progress.is_some();
         if hears {
             // The router is never ended: over HTTP each request hears for itself that the connection did.
-            self.router.expect(id, Call { answer: None, progress: options.progress, started: true })?;
+            self.router
+                .expect(id, Call { answer: None, progress: options.progress, started: true, server_may_end: false })?;
         }
         let mut abandon = Abandon { http: self, voice, id, hears, tells: true, origin: &origin };
         let outcome = tokio::select! {

@@ -20,6 +20,7 @@ use crate::client::voice::Voice;
 use crate::client::{Open, RequestOptions};
 use crate::error::RequestError;
 use crate::lines::{Line, Lines};
+use crate::listen::LISTEN;
 use crate::message::{Message, write_call};
 
 mod queue;
@@ -123,7 +124,15 @@ impl Channel for Streams {
             room = self.queue.room(text.len()) => room,
         };
         let (answers, answer) = oneshot::channel();
-        self.router.expect(id, Call { answer: Some(answers), progress: options.progress, started: false })?;
+        self.router.expect(
+            id,
+            Call {
+                answer: Some(answers),
+                progress: options.progress,
+                started: false,
+                server_may_end: method == LISTEN,
+            },
+        )?;
         // Before it is agreed on how to speak, a server need not know how a request is cancelled.
         let abandon = Abandon { streams: self, id, tells: voice.version.is_some() && method != "server/discover" };
         self.queue.push(text, Some(id), room);

@@ -51,6 +51,8 @@ pub(crate) struct Call {
     pub(crate) progress: Option<OnProgress>,
     /// Whether any of it was written to the server.
     pub(crate) started: bool,
+    /// Whether the server may cancel it.
+    pub(crate) server_may_end: bool,
 }
 
 #[derive(Default)]
@@ -200,12 +202,20 @@ impl Router {
         let question = self.questions.lock().remove(&id);
         match (question, id.as_number()) {
             (Some(question), _) => question.cancel(),
-            // A server without session ends a subscription so, which is a request of ours.
-            (None, Some(number)) => {
-                let call = self.forget(number).and_then(|call| call.answer);
-                call.map(|answer| answer.send(Err(RequestError::Lost("the server cancelled it".to_owned()))));
-            }
+            (None, Some(number)) => self.end_subscription(number),
             (None, None) => {}
+        }
+    }
+
+    /// A server without session ends a subscription by cancelling it, which is a request of ours. All other ids that a
+    /// server cancels are those of its own questions, which may long have been answered: they say nothing of our requests.
+    fn end_subscription(&self, id: u64) {
+        let call = {
+            let mut calls = self.calls.lock();
+            if calls.open.get(&id).is_some_and(|call| call.server_may_end) { calls.open.remove(&id) } else { None }
+        };
+        if let Some(answer) = call.and_then(|call| call.answer) {
+            let _ = answer.send(Err(RequestError::Lost("the server cancelled it".to_owned())));
         }
     }
 

@@ -47,6 +47,13 @@ impl Routed {
         self.router.take(Message::parse(text).unwrap(), &origin, replies);
     }
 
+    fn expect(&self, id: u64, server_may_end: bool) -> oneshot::Receiver<Result<Raw, RequestError>> {
+        let (answers, answer) = oneshot::channel();
+        let call = Call { answer: Some(answers), progress: None, started: true, server_may_end };
+        self.router.expect(id, call).unwrap();
+        answer
+    }
+
     fn tasks(&self) -> usize {
         self.tasks.0.lock().len()
     }
@@ -84,4 +91,18 @@ fn questions_that_are_large_are_few() {
     let asked = std::iter::from_fn(|| routed.heard.try_recv().ok()).count();
     let refused = std::iter::from_fn(|| routed.sent.try_recv().ok()).count();
     assert_eq!((asked, refused), (2, 2));
+}
+
+#[test]
+fn a_server_cancels_its_own_questions_and_subscriptions_and_no_other_request() {
+    let routed = routed();
+    let (mut call, mut subscription) = (routed.expect(1, false), routed.expect(2, true));
+    for id in [1, 2] {
+        routed
+            .take(&format!(r#"{{"jsonrpc":"2.0","method":"notifications/cancelled","params":{{"requestId":{id}}}}}"#));
+    }
+    assert!(matches!(subscription.try_recv(), Ok(Err(RequestError::Lost(_)))));
+    assert!(call.try_recv().is_err());
+    routed.take(r#"{"jsonrpc":"2.0","id":1,"result":{}}"#);
+    assert!(matches!(call.try_recv(), Ok(Ok(_))));
 }
