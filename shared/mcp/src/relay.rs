@@ -110,7 +110,7 @@ impl HttpRelay {
             message => {
                 if let Message::Notification { method, params } = &message
                     && method == "notifications/cancelled"
-                    && inner.ends_by_itself(params.as_deref())
+                    && inner.cancel(params.as_deref())
                 {
                     return;
                 }
@@ -285,13 +285,14 @@ impl Inner {
         let _ = self.incoming.send(Message::Response { id: Some(id), outcome: Err(error) }).await;
     }
 
-    /// Drops the stream of a request without session, which is all that its cancellation is. `false`: it has one, and
-    /// the server has to be told.
-    fn ends_by_itself(&self, params: Option<&RawValue>) -> bool {
+    /// Drops a request that the client cancelled: from now on nothing answers it. That comes before the server is told,
+    /// which would answer that it stopped. `true`: the request belongs to no session, and the end of its stream tells.
+    fn cancel(&self, params: Option<&RawValue>) -> bool {
         let Some(id) = params.and_then(|params| read_field::<RequestId>(params, "requestId")) else { return false };
         let running = self.running.lock();
-        let running = running.get(&id).filter(|running| running.is_stateless);
-        running.inspect(|running| running.cancel.cancel()).is_some()
+        let Some(running) = running.get(&id) else { return false };
+        running.cancel.cancel();
+        running.is_stateless
     }
 
     /// Opens the session anew with what the client said first, unless somebody else did since `seen`.

@@ -127,6 +127,40 @@ async fn every_request_is_answered_whatever_becomes_of_it() {
 }
 
 #[tokio::test]
+async fn nothing_answers_what_was_cancelled_in_a_session() {
+    let mut relayed = relayed().await;
+    let _own = relayed.initialize().await;
+    for streams in [true, false] {
+        relayed.send(json!({"jsonrpc": "2.0", "id": 1, "method": "m"})).await;
+        let asked = relayed.server.expect("m").await;
+        let told =
+            json!({"jsonrpc": "2.0", "method": "notifications/cancelled", "params": {"requestId": 1, "reason": "x"}});
+        let told = Message::parse(&told.to_string()).unwrap();
+        let serving = async {
+            if streams {
+                let stream = asked.stream();
+                stream.text("id: 1\nretry: 1\ndata:\n\n").await;
+                relayed.server.expect("notifications/cancelled").await.accept();
+                stream.dropped().await;
+            } else {
+                let told = relayed.server.expect("notifications/cancelled").await;
+                assert_eq!(told.headers["mcp-session-id"], "s1");
+                // As a hub does with a call that was stopped.
+                asked.accept();
+                told.accept();
+            }
+        };
+        tokio::join!(relayed.relay.send(told), serving);
+        relayed.relay.idle().await;
+    }
+    // It is not looked for again, and the next that comes is the answer to the next request.
+    assert!(relayed.server.is_idle());
+    relayed.send(json!({"jsonrpc": "2.0", "id": 2, "method": "n"})).await;
+    relayed.server.expect("n").await.result(&json!(2));
+    assert_eq!(relayed.comes().await, json!({"jsonrpc": "2.0", "id": 2, "result": 2}));
+}
+
+#[tokio::test]
 async fn without_a_session_headers_say_what_a_request_is() {
     let mut relayed = relayed().await;
     let meta = json!({"io.modelcontextprotocol/protocolVersion": "2026-07-28"});
