@@ -407,6 +407,9 @@ async fn a_list_is_read_page_by_page_within_its_limits() {
     assert_eq!((all.items.len(), all.cut.unwrap().contains("1 entries")), (1, true));
     let all = list(ListLimits { bytes: 3, ..limits }, &[(json!(["xy"]), json!("a"))]).await.unwrap();
     assert_eq!((all.items.len(), all.cut.unwrap().contains("3 bytes")), (0, true));
+    let long = "c".repeat(64 * 1024 + 1);
+    let all = list(limits, &[(json!([1]), json!(&long[1..])), (json!([2]), json!(long))]).await.unwrap();
+    assert_eq!((all.items.len(), all.cut.unwrap().contains("cursor of more than")), (2, true));
     assert!(matches!(list(limits, &[(json!("x"), json!(null))]).await, Err(RequestError::BadAnswer(_))));
 }
 
