@@ -7,7 +7,7 @@ use footbridge_shared::message::Raw;
 
 use crate::client::{Connection, RequestOptions};
 use crate::error::RequestError;
-use crate::fields::{Fields, read_field};
+use crate::fields::{Fields, read_array, read_field};
 
 /// Bytes of a cursor. It is sent back with the request for the next page.
 const MAX_CURSOR_BYTES: usize = 64 * 1024;
@@ -50,7 +50,7 @@ pub async fn list_all(
     let mut params = None;
     for _ in 0..limits.pages {
         let page = connection.request(method, params.take(), options.clone()).await?;
-        let Some(items) = read_field::<Vec<Raw>>(&page, field) else {
+        let Some(items) = read_array(&page, field, limits.items - listed.items.len() + 1) else {
             return Err(RequestError::BadAnswer(format!("it has no `{field}`")));
         };
         for item in items {
