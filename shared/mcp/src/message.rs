@@ -155,6 +155,29 @@ impl Message {
     }
 }
 
+/// What is known of a message that is too long to be read.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Outlined {
+    /// It is a request.
+    Request(RequestId),
+    /// It answers a request.
+    Response(RequestId),
+    /// It is something else.
+    Other,
+}
+
+impl Outlined {
+    /// Reads an outline: a message without what is inside of its payload.
+    pub fn of(outline: &[u8]) -> Self {
+        let Ok(envelope) = serde_json::from_slice::<Envelope<'_>>(outline) else { return Self::Other };
+        match (envelope.id.and_then(|id| RequestId::of(id.get())), envelope.method) {
+            (Some(id), Some(_)) => Self::Request(id),
+            (Some(id), None) => Self::Response(id),
+            (None, _) => Self::Other,
+        }
+    }
+}
+
 /// What a message has beside its payload, in bytes; a guess that spares growing.
 const ENVELOPE_BYTES: usize = 128;
 /// What is wrong with an id that is none.

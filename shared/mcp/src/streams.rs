@@ -21,7 +21,7 @@ use crate::client::{Open, RequestOptions};
 use crate::error::RequestError;
 use crate::lines::{Line, Lines};
 use crate::listen::LISTEN;
-use crate::message::{Message, write_call};
+use crate::message::{Message, Outlined, write_call};
 
 mod queue;
 #[cfg(test)]
@@ -95,7 +95,10 @@ async fn read(
                     None => noise(&readable(bytes)),
                 }
             }
-            Line::TooLong => noise(&format!("(a line of more than {MAX_MESSAGE_BYTES} bytes)")),
+            Line::TooLong(outline) => {
+                router.take_too_long(Outlined::of(outline), || Arc::clone(replies));
+                noise(&format!("(a line of more than {MAX_MESSAGE_BYTES} bytes)"));
+            }
         }
     }
 }

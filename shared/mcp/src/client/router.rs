@@ -14,9 +14,9 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore, oneshot};
 use tokio_util::sync::CancellationToken;
 
 use super::{Events, OnProgress, Progress, Spawn, Tag};
-use crate::codes::INTERNAL_ERROR;
+use crate::codes::{INTERNAL_ERROR, INVALID_REQUEST};
 use crate::error::{RequestError, RpcError};
-use crate::message::{Message, RequestId};
+use crate::message::{Message, Outlined, RequestId};
 
 #[cfg(test)]
 mod tests;
@@ -164,6 +164,22 @@ impl Router {
         match call.and_then(|call| call.answer) {
             Some(answer) => drop(answer.send(outcome.map_err(RequestError::Rpc))),
             None => tracing::debug!("an MCP server answered what nobody waits for"),
+        }
+    }
+
+    /// Takes in what is known of a message that is too long: whoever waits for it hears so. One of which nothing is known
+    /// is most likely none.
+    pub(crate) fn take_too_long(self: &Arc<Self>, message: Outlined, replies: impl FnOnce() -> Arc<dyn Replies>) {
+        let why = format!("it has more than {MAX_MESSAGE_BYTES} bytes");
+        match message {
+            Outlined::Response(id) => {
+                let call = id.as_number().and_then(|id| self.forget(id));
+                if let Some(answer) = call.and_then(|call| call.answer) {
+                    let _ = answer.send(Err(RequestError::BadAnswer(why)));
+                }
+            }
+            Outlined::Request(id) => self.reply_aside(id, Err(RpcError::new(INVALID_REQUEST, why)), replies()),
+            Outlined::Other => {}
         }
     }
 
