@@ -17,7 +17,7 @@ use crate::client::router::{Call, Origin, Replies, Router};
 use crate::client::voice::Voice;
 use crate::client::{HttpTarget, Open, RequestOptions};
 use crate::error::{ConnectError, RequestError};
-use crate::message::{Message, write_call};
+use crate::message::{Message, RequestId, write_call};
 use crate::streamable::{Endpoint, EventStream, PostError, Posted, SIDE_MESSAGE_WAIT, Speech, StreamError};
 use crate::streams::cancelled;
 
@@ -92,10 +92,18 @@ impl Poster {
         }
     }
 
-    async fn send(self: &Arc<Self>, text: String) -> Result<(), Failed> {
+    /// Sends a message: the request of this id, or another one.
+    async fn send(self: &Arc<Self>, text: String, id: Option<u64>) -> Result<(), Failed> {
         match self.endpoint.post(text, &Speech::default()).await {
-            // Some answer at once.
-            Ok(Posted::Messages(messages)) => self.take(messages),
+            // Some answer at once. An answer without an id, to this POST, is to this request.
+            Ok(Posted::Messages(mut messages)) => {
+                for message in &mut messages {
+                    if let (Message::Response { id: whose @ None, .. }, Some(id)) = (message, id) {
+                        *whose = Some(RequestId::number(id));
+                    }
+                }
+                self.take(messages);
+            }
             Ok(Posted::Nothing | Posted::Stream(_)) | Err(PostError::BadAnswer(_)) => {}
             Err(PostError::NotSent(why)) => return Err(RequestError::NotSent(why).into()),
             Err(PostError::Lost(why)) => return Err(RequestError::Lost(why).into()),
@@ -110,7 +118,7 @@ impl Poster {
 
     /// Sends what nobody waits for.
     async fn send_aside(self: Arc<Self>, text: String) {
-        let sent = tokio::time::timeout(SIDE_MESSAGE_WAIT, self.send(text));
+        let sent = tokio::time::timeout(SIDE_MESSAGE_WAIT, self.send(text, None));
         tokio::select! {
             () = self.router.closed().cancelled() => {}
             sent = sent => if !matches!(sent, Ok(Ok(()))) {
@@ -180,7 +188,7 @@ impl Channel for Legacy {
             tokio::select! {
                 biased;
                 answer = &mut answer => return Ok(answer.unwrap_or_else(lost)?),
-                sent = self.poster.send(text) => sent?,
+                sent = self.poster.send(text, Some(id)) => sent?,
             }
             Ok(answer.await.unwrap_or_else(lost)?)
         };
@@ -199,7 +207,7 @@ impl Channel for Legacy {
         }
         let mut text = String::new();
         write_call(&mut text, None, method, params);
-        self.poster.send(text).await.map_err(|failed| failed.error)
+        self.poster.send(text, None).await.map_err(|failed| failed.error)
     }
 
     fn closed(&self) -> &CancellationToken {

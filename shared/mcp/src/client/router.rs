@@ -14,7 +14,7 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore, oneshot};
 use tokio_util::sync::CancellationToken;
 
 use super::{Events, OnProgress, Progress, Spawn, Tag};
-use crate::codes::{INTERNAL_ERROR, INVALID_REQUEST};
+use crate::codes::{INTERNAL_ERROR, INVALID_REQUEST, PARSE_ERROR};
 use crate::error::{RequestError, RpcError};
 use crate::message::{Message, Outlined, RequestId};
 
@@ -151,14 +151,18 @@ impl Router {
     }
 
     fn take_answer(&self, id: Option<&RequestId>, outcome: Result<Raw, RpcError>) {
+        let unread = matches!(&outcome, Err(error) if matches!(error.code, PARSE_ERROR | INVALID_REQUEST));
         let call = {
             let mut calls = self.calls.lock();
             let id = match id {
                 Some(id) => id.as_number(),
-                // The server could not read a request. If there is one alone, it is that.
-                None if calls.open.len() == 1 => calls.open.keys().next().copied(),
+                // The server could not read a message. If there is one request alone, it is that. No other error is without
+                // an id, so such a one says nothing of it: it may be about a notification, or made up.
+                None if unread && calls.open.len() == 1 => calls.open.keys().next().copied(),
                 None => None,
             };
+            // What is answered another way goes on, whatever is said here.
+            let id = id.filter(|id| calls.open.get(id).is_some_and(|call| call.answer.is_some()));
             id.and_then(|id| calls.open.remove(&id))
         };
         match call.and_then(|call| call.answer) {

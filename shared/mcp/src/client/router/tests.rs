@@ -106,3 +106,29 @@ fn a_server_cancels_its_own_questions_and_subscriptions_and_no_other_request() {
     routed.take(r#"{"jsonrpc":"2.0","id":1,"result":{}}"#);
     assert!(matches!(call.try_recv(), Ok(Ok(_))));
 }
+
+#[test]
+fn an_error_without_an_id_ends_the_only_request_if_it_says_that_none_was_read() {
+    let routed = routed();
+    let error = |code: i64| format!(r#"{{"jsonrpc":"2.0","id":null,"error":{{"code":{code},"message":"no"}}}}"#);
+    for code in [PARSE_ERROR, INVALID_REQUEST] {
+        let mut call = routed.expect(1, false);
+        routed.take(&error(INTERNAL_ERROR));
+        assert!(call.try_recv().is_err());
+        routed.take(&error(code));
+        assert!(matches!(call.try_recv(), Ok(Err(RequestError::Rpc(error))) if error.code == code));
+    }
+    let mut calls = [routed.expect(1, false), routed.expect(2, false)];
+    routed.take(&error(PARSE_ERROR));
+    assert!(calls.iter_mut().all(|call| call.try_recv().is_err()));
+}
+
+#[test]
+fn what_is_answered_another_way_goes_on_to_hear_of_progress() {
+    let routed = routed();
+    let call = Call { answer: None, progress: None, started: true, server_may_end: false };
+    routed.router.expect(1, call).unwrap();
+    routed.take(r#"{"jsonrpc":"2.0","id":null,"error":{"code":-32700,"message":"no"}}"#);
+    routed.take(r#"{"jsonrpc":"2.0","id":1,"result":{}}"#);
+    assert!(routed.router.forget(1).is_some());
+}
