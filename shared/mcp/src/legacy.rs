@@ -18,7 +18,7 @@ use crate::client::voice::Voice;
 use crate::client::{HttpTarget, Open, RequestOptions};
 use crate::error::{ConnectError, RequestError};
 use crate::message::{Message, RequestId, write_call};
-use crate::streamable::{Endpoint, EventStream, PostError, Posted, SIDE_MESSAGE_WAIT, Speech, StreamError};
+use crate::streamable::{Endpoint, EventStream, PostError, Posted, Refusal, SIDE_MESSAGE_WAIT, Speech, StreamError};
 use crate::streams::cancelled;
 
 #[cfg(test)]
@@ -107,9 +107,11 @@ impl Poster {
             Ok(Posted::Nothing | Posted::Stream(_)) | Err(PostError::BadAnswer(_)) => {}
             Err(PostError::NotSent(why)) => return Err(RequestError::NotSent(why).into()),
             Err(PostError::Lost(why)) => return Err(RequestError::Lost(why).into()),
-            Err(PostError::Unauthorized(status)) => return Err(RequestError::Unauthorized(status).into()),
+            Err(PostError::Unauthorized(Refusal { status, .. })) => {
+                return Err(RequestError::Unauthorized(status).into());
+            }
             Err(PostError::Forgotten) => return Err(RequestError::SessionExpired.into()),
-            Err(PostError::Status(status)) => {
+            Err(PostError::Status(Refusal { status, .. })) => {
                 return Err(Failed { error: RequestError::BadAnswer(format!("HTTP {status}")), status: Some(status) });
             }
         }
@@ -157,8 +159,8 @@ async fn post_address(target: &HttpTarget, stream: &mut EventStream) -> Result<r
 fn connect_error(error: PostError) -> ConnectError {
     match error {
         PostError::NotSent(why) | PostError::Lost(why) | PostError::BadAnswer(why) => ConnectError::Transport(why),
-        PostError::Unauthorized(status) => ConnectError::Unauthorized(status),
-        PostError::Status(status) => ConnectError::Status(status),
+        PostError::Unauthorized(Refusal { status, .. }) => ConnectError::Unauthorized(status),
+        PostError::Status(Refusal { status, .. }) => ConnectError::Status(status),
         PostError::Forgotten => ConnectError::Status(404),
     }
 }

@@ -190,7 +190,7 @@ impl Inner {
                 // It did not reach the server, which may be starting again.
                 Err(PostError::NotSent(why)) => {
                     if began.elapsed() > REACH_WAIT {
-                        break format!("it does not answer: {why}");
+                        break format!("it does not answer: {why}; is it running there? `footbridge up` starts one");
                     }
                     tokio::time::sleep(REACH_PAUSE).await;
                 }
@@ -198,9 +198,13 @@ impl Inner {
                     break format!("the connection to it was lost, it may have done it: {why}");
                 }
                 Err(PostError::BadAnswer(why)) => break format!("its answer cannot be used: {why}"),
-                Err(PostError::Unauthorized(status)) => break format!("it refused the token (HTTP {status})"),
+                Err(PostError::Unauthorized(refusal)) => {
+                    break with_words(format!("it refused the token (HTTP {})", refusal.status), refusal.said);
+                }
                 Err(PostError::Forgotten) => break "it does not know the session".to_owned(),
-                Err(PostError::Status(status)) => break format!("it answered with HTTP {status}"),
+                Err(PostError::Status(refusal)) => {
+                    break with_words(format!("it answered with HTTP {}", refusal.status), refusal.said);
+                }
             }
         };
         self.refuse(id.clone(), &failed).await;
@@ -281,7 +285,7 @@ impl Inner {
     }
 
     async fn refuse(&self, id: RequestId, why: &str) {
-        let error = RpcError::new(INTERNAL_ERROR, format!("the Footbridge hub: {why}"));
+        let error = RpcError::new(INTERNAL_ERROR, format!("the Footbridge hub at {}: {why}", self.endpoint.place()));
         let _ = self.incoming.send(Message::Response { id: Some(id), outcome: Err(error) }).await;
     }
 
@@ -367,6 +371,11 @@ impl Inner {
             }
         }
     }
+}
+
+/// What happened, with what the server says of it.
+fn with_words(what: String, said: Option<String>) -> String {
+    said.map(|said| format!("{what}: {said}")).unwrap_or(what)
 }
 
 fn answer_of(id: &RequestId, message: Message) -> Option<Box<RawValue>> {

@@ -30,7 +30,7 @@ pub(crate) mod testing;
 mod tests;
 
 pub use client::{HttpClientOptions, http_client};
-pub(crate) use endpoint::{Endpoint, PostError, Posted, Speech, reason};
+pub(crate) use endpoint::{Endpoint, PostError, Posted, Refusal, Speech, reason};
 pub(crate) use events::{EventStream, StreamError};
 pub(crate) use follow::{Broken, Follow};
 
@@ -135,12 +135,12 @@ impl Http {
             PostError::NotSent(why) => RequestError::NotSent(why),
             PostError::Lost(why) => RequestError::Lost(why),
             PostError::BadAnswer(why) => RequestError::BadAnswer(why),
-            PostError::Unauthorized(status) => RequestError::Unauthorized(status),
+            PostError::Unauthorized(Refusal { status, .. }) => RequestError::Unauthorized(status),
             PostError::Forgotten => {
                 self.forget();
                 RequestError::SessionExpired
             }
-            PostError::Status(status) => {
+            PostError::Status(Refusal { status, .. }) => {
                 let why = format!("HTTP {status}");
                 // A proxy says these of a server that may be at it.
                 let unknown = matches!(status, 502..=504);

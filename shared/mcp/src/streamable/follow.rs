@@ -5,7 +5,7 @@ use std::time::Duration;
 use tokio::sync::oneshot;
 use tokio::time::Instant;
 
-use super::endpoint::{Endpoint, PostError, Speech};
+use super::endpoint::{Endpoint, PostError, Refusal, Speech};
 use super::events::{EventStream, StreamError};
 
 /// How long to wait after the first break, if the server does not say.
@@ -111,12 +111,14 @@ impl<'a> Follow<'a> {
                 self.opened = Instant::now();
             }
             Err(PostError::Forgotten) => return Err(Broken::Forgotten),
-            Err(PostError::Unauthorized(status)) => return Err(Broken::Refused(status)),
+            Err(PostError::Unauthorized(Refusal { status, .. })) => return Err(Broken::Refused(status)),
             // The server does not want to; these two are for the moment.
-            Err(PostError::Status(status)) if (400..500).contains(&status) && !matches!(status, 408 | 429) => {
+            Err(PostError::Status(Refusal { status, .. }))
+                if (400..500).contains(&status) && !matches!(status, 408 | 429) =>
+            {
                 return Err(Broken::Refused(status));
             }
-            Err(PostError::Status(status)) => self.failed(format!("HTTP {status}")).await?,
+            Err(PostError::Status(Refusal { status, .. })) => self.failed(format!("HTTP {status}")).await?,
             Err(PostError::NotSent(why) | PostError::Lost(why) | PostError::BadAnswer(why)) => self.failed(why).await?,
         }
         Ok(())
