@@ -2,7 +2,6 @@
 //! whose first event tells where to POST.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use footbridge_shared::message::Raw;
@@ -13,7 +12,7 @@ use tokio::sync::oneshot;
 use tokio_util::sync::CancellationToken;
 
 use crate::client::opened::{Channel, Failed};
-use crate::client::router::{Call, Origin, Replies, Router};
+use crate::client::router::{Begun, Call, Origin, Replies, Router};
 use crate::client::voice::Voice;
 use crate::client::{HttpTarget, Open, RequestOptions};
 use crate::error::{ConnectError, RequestError};
@@ -27,7 +26,6 @@ mod tests;
 /// A channel over one stream and POSTs.
 pub(crate) struct Legacy {
     poster: Arc<Poster>,
-    next_id: AtomicU64,
 }
 
 /// Sends messages, and takes in what comes back with them.
@@ -60,7 +58,7 @@ impl Legacy {
             };
             reads.router.end(&why);
         });
-        Ok(Self { poster, next_id: AtomicU64::new(1) })
+        Ok(Self { poster })
     }
 
     fn router(&self) -> &Router {
@@ -173,11 +171,7 @@ impl Channel for Legacy {
         params: Option<&RawValue>,
         options: RequestOptions,
     ) -> Result<Raw, Failed> {
-        if options.cancel.is_cancelled() {
-            return Err(RequestError::Cancelled.into());
-        }
-        let id = self.next_id.fetch_add(1, Ordering::Relaxed);
-        let text = voice.request(id, method, params, options.progress.is_some(), options.capabilities.as_deref());
+        let Begun { id, text } = self.router().begin(voice, method, params, &options)?;
         let (answers, mut answer) = oneshot::channel();
         // It may be at the server from the first byte on.
         self.router().expect(
@@ -204,9 +198,7 @@ impl Channel for Legacy {
     }
 
     async fn notify(&self, _: &Voice, method: &str, params: Option<&RawValue>) -> Result<(), RequestError> {
-        if self.closed().is_cancelled() {
-            return Err(RequestError::NotSent("the connection has ended".to_owned()));
-        }
+        self.router().check_open()?;
         let mut text = String::new();
         write_call(&mut text, None, method, params);
         self.poster.send(text, None).await.map_err(|failed| failed.error)

@@ -2,7 +2,6 @@
 //! message, or a stream of events that ends with it.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use footbridge_shared::message::Raw;
@@ -13,7 +12,7 @@ use tokio::sync::oneshot;
 use tokio_util::sync::CancellationToken;
 
 use crate::client::opened::{Channel, Failed};
-use crate::client::router::{Call, Origin, Replies, Router};
+use crate::client::router::{Begun, Call, Origin, Replies, Router};
 use crate::client::voice::Voice;
 use crate::client::{HttpTarget, Open, RequestOptions};
 use crate::error::RequestError;
@@ -44,7 +43,6 @@ const OWN_STREAM_WAIT: Duration = Duration::from_secs(1);
 pub(crate) struct Http {
     endpoint: Arc<Endpoint>,
     router: Arc<Router>,
-    next_id: AtomicU64,
 }
 
 /// Sends what the server asked for.
@@ -56,7 +54,7 @@ struct HttpReplies {
 impl Http {
     pub(crate) fn new(target: HttpTarget, open: &Open) -> Self {
         let router = Router::new(Arc::clone(&open.events), Arc::clone(&open.spawn), CancellationToken::new());
-        Self { endpoint: Arc::new(Endpoint::new(target)), router, next_id: AtomicU64::new(1) }
+        Self { endpoint: Arc::new(Endpoint::new(target)), router }
     }
 
     fn replies(&self, voice: &Voice) -> Arc<dyn Replies> {
@@ -193,17 +191,10 @@ impl Channel for Http {
         params: Option<&RawValue>,
         options: RequestOptions,
     ) -> Result<Raw, Failed> {
-        if options.cancel.is_cancelled() {
-            return Err(RequestError::Cancelled.into());
-        }
         if self.endpoint.is_forgotten() {
             return Err(RequestError::SessionExpired.into());
         }
-        if self.closed().is_cancelled() {
-            return Err(RequestError::NotSent("the connection has ended".to_owned()).into());
-        }
-        let id = self.next_id.fetch_add(1, Ordering::Relaxed);
-        let text = voice.request(id, method, params, options.progress.is_some(), options.capabilities.as_deref());
+        let Begun { id, text } = self.router.begin(voice, method, params, &options)?;
         let speech = Speech::of(voice.version).with_names(method, params, options.param_headers.as_deref());
         let origin = Origin { tag: options.tag, until: self.closed().child_token() };
         let hears = options.progress.is_some();
@@ -236,7 +227,7 @@ impl Channel for Http {
             return;
         }
         let (router, endpoint) = (Arc::clone(&self.router), Arc::clone(&self.endpoint));
-        let http = Self { endpoint, router, next_id: AtomicU64::new(0) };
+        let http = Self { endpoint, router };
         let voice = voice.clone();
         let (unheard, heard) = oneshot::channel();
         self.router.spawn(async move {

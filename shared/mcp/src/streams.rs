@@ -1,7 +1,6 @@
 //! A connection over two byte streams: one message a line, as servers on stdio speak.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use footbridge_shared::limits::MAX_MESSAGE_BYTES;
@@ -11,11 +10,11 @@ use futures::FutureExt as _;
 use futures::future::BoxFuture;
 use serde_json::value::RawValue;
 use tokio::io::{AsyncRead, AsyncWrite};
-use tokio::sync::oneshot;
+use tokio::sync::{OwnedSemaphorePermit, oneshot};
 use tokio_util::sync::CancellationToken;
 
 use crate::client::opened::{Channel, Failed};
-use crate::client::router::{Call, Origin, Replies, Router};
+use crate::client::router::{Begun, Call, Origin, Replies, Router};
 use crate::client::voice::Voice;
 use crate::client::{Open, RequestOptions};
 use crate::error::RequestError;
@@ -41,7 +40,6 @@ pub(crate) struct Streams {
     queue: Queue,
     /// Fired, what is queued is written, and then the writer closed.
     finish: CancellationToken,
-    next_id: AtomicU64,
 }
 
 impl Streams {
@@ -72,7 +70,16 @@ impl Streams {
                 () = read(reader, &routes, &replies, &*noise) => routes.end("the server ended"),
             }
         });
-        Self { router, queue, finish, next_id: AtomicU64::new(1) }
+        Self { router, queue, finish }
+    }
+
+    /// Waits for room in the queue for as long as the connection is open.
+    async fn room(&self, bytes: usize) -> Result<Option<OwnedSemaphorePermit>, RequestError> {
+        tokio::select! {
+            biased;
+            () = self.closed().cancelled() => self.router.check_open().map(|()| None),
+            room = self.queue.room(bytes) => Ok(room),
+        }
     }
 }
 
@@ -118,13 +125,11 @@ impl Channel for Streams {
         params: Option<&RawValue>,
         options: RequestOptions,
     ) -> Result<Raw, Failed> {
-        let id = self.next_id.fetch_add(1, Ordering::Relaxed);
-        let text = voice.request(id, method, params, options.progress.is_some(), options.capabilities.as_deref());
+        let Begun { id, text } = self.router.begin(voice, method, params, &options)?;
         let room = tokio::select! {
             biased;
             () = options.cancel.cancelled() => return Err(RequestError::Cancelled.into()),
-            () = self.closed().cancelled() => return Err(ended().into()),
-            room = self.queue.room(text.len()) => room,
+            room = self.room(text.len()) => room?,
         };
         let (answers, answer) = oneshot::channel();
         self.router.expect(
@@ -151,14 +156,9 @@ impl Channel for Streams {
     async fn notify(&self, _: &Voice, method: &str, params: Option<&RawValue>) -> Result<(), RequestError> {
         let mut text = String::new();
         write_call(&mut text, None, method, params);
-        tokio::select! {
-            biased;
-            () = self.closed().cancelled() => Err(ended()),
-            room = self.queue.room(text.len()) => {
-                self.queue.push(text, None, room);
-                Ok(())
-            }
-        }
+        let room = self.room(text.len()).await?;
+        self.queue.push(text, None, room);
+        Ok(())
     }
 
     fn closed(&self) -> &CancellationToken {
@@ -170,10 +170,6 @@ impl Channel for Streams {
         // A server ends when nothing can come any more.
         self.closed().cancelled().await;
     }
-}
-
-fn ended() -> RequestError {
-    RequestError::NotSent("the connection has ended".to_owned())
 }
 
 /// Ends a request that nobody waits for any more: dropped before the answer, the server is told.

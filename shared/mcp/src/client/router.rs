@@ -3,6 +3,7 @@
 
 use std::collections::HashMap;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use footbridge_shared::limits::MAX_MESSAGE_BYTES;
 use footbridge_shared::message::Raw;
@@ -13,7 +14,8 @@ use serde_json::value::RawValue;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, oneshot};
 use tokio_util::sync::CancellationToken;
 
-use super::{Events, OnProgress, Progress, Spawn, Tag};
+use super::voice::Voice;
+use super::{Events, OnProgress, Progress, RequestOptions, Spawn, Tag};
 use crate::codes::{INTERNAL_ERROR, INVALID_REQUEST, PARSE_ERROR};
 use crate::error::{RequestError, RpcError};
 use crate::message::{Message, Outlined, RequestId};
@@ -73,7 +75,16 @@ pub(crate) struct Router {
     /// Bytes of the questions' parameters.
     bytes: Arc<Semaphore>,
     side: Arc<Semaphore>,
+    next_id: AtomicU64,
     closed: CancellationToken,
+}
+
+/// A request that is about to be sent.
+pub(crate) struct Begun {
+    /// What it is called on the connection.
+    pub(crate) id: u64,
+    /// What is written.
+    pub(crate) text: String,
 }
 
 impl Router {
@@ -86,8 +97,34 @@ impl Router {
             room: Arc::new(Semaphore::new(MAX_QUESTIONS)),
             bytes: Arc::new(Semaphore::new(MAX_QUESTION_BYTES)),
             side: Arc::new(Semaphore::new(MAX_SIDE_REPLIES)),
+            next_id: AtomicU64::new(1),
             closed,
         })
+    }
+
+    /// Begins a request, whichever way it goes.
+    pub(crate) fn begin(
+        &self,
+        voice: &Voice,
+        method: &str,
+        params: Option<&RawValue>,
+        options: &RequestOptions,
+    ) -> Result<Begun, RequestError> {
+        if options.cancel.is_cancelled() {
+            return Err(RequestError::Cancelled);
+        }
+        self.check_open()?;
+        let id = self.next_id.fetch_add(1, Ordering::Relaxed);
+        let text = voice.request(id, method, params, options.progress.is_some(), options.capabilities.as_deref());
+        Ok(Begun { id, text })
+    }
+
+    /// Whether anything can be sent.
+    pub(crate) fn check_open(&self) -> Result<(), RequestError> {
+        if self.closed.is_cancelled() {
+            return Err(RequestError::NotSent("the connection has ended".to_owned()));
+        }
+        Ok(())
     }
 
     /// Fires when the connection has ended.
