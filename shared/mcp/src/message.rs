@@ -118,41 +118,51 @@ impl Message {
 
     /// Writes it, on one line: line ends between the values of what it carries become spaces.
     pub fn to_text(&self) -> String {
-        let payload = match self {
-            Self::Request { params, .. } | Self::Notification { params, .. } => params.as_deref(),
-            Self::Response { outcome: Ok(result), .. } => Some(&**result),
-            Self::Response { outcome: Err(error), .. } => error.data.as_deref(),
-        };
-        let mut text = String::with_capacity(ENVELOPE_BYTES + payload.map_or(0, |payload| payload.get().len()));
         match self {
-            Self::Request { id, method, params } => write_call(&mut text, Some(id), method, params.as_deref()),
-            Self::Notification { method, params } => write_call(&mut text, None, method, params.as_deref()),
-            Self::Response { id, outcome } => {
-                text.push_str(START);
-                text.push_str(r#","id":"#);
-                text.push_str(id.as_ref().map_or("null", RequestId::as_json));
-                match outcome {
-                    Ok(result) => {
-                        text.push_str(r#","result":"#);
-                        push_on_one_line(&mut text, result.get());
-                    }
-                    Err(error) => {
-                        text.push_str(r#","error":{"code":"#);
-                        text.push_str(&error.code.to_string());
-                        text.push_str(r#","message":"#);
-                        push_string(&mut text, &error.message);
-                        if let Some(data) = &error.data {
-                            text.push_str(r#","data":"#);
-                            push_on_one_line(&mut text, data.get());
-                        }
-                        text.push('}');
-                    }
-                }
-                text.push('}');
-            }
+            Self::Request { id, method, params } => call_text(Some(id), method, params.as_deref()),
+            Self::Notification { method, params } => call_text(None, method, params.as_deref()),
+            Self::Response { id, outcome } => response_text(id.as_ref(), outcome.as_deref()),
         }
-        text
     }
+}
+
+/// Writes a request, or without an id a notification, as [`Message::to_text`] does, without taking what it carries.
+pub fn call_text(id: Option<&RequestId>, method: &str, params: Option<&RawValue>) -> String {
+    let mut text = String::with_capacity(ENVELOPE_BYTES + params.map_or(0, |params| params.get().len()));
+    write_call(&mut text, id, method, params);
+    text
+}
+
+/// Writes an answer as [`Message::to_text`] does, without taking what it carries. `id` is `None` where the request could
+/// not be read.
+pub fn response_text(id: Option<&RequestId>, outcome: Result<&RawValue, &RpcError>) -> String {
+    let payload = match outcome {
+        Ok(result) => Some(result),
+        Err(error) => error.data.as_deref(),
+    };
+    let mut text = String::with_capacity(ENVELOPE_BYTES + payload.map_or(0, |payload| payload.get().len()));
+    text.push_str(START);
+    text.push_str(r#","id":"#);
+    text.push_str(id.map_or("null", RequestId::as_json));
+    match outcome {
+        Ok(result) => {
+            text.push_str(r#","result":"#);
+            push_on_one_line(&mut text, result.get());
+        }
+        Err(error) => {
+            text.push_str(r#","error":{"code":"#);
+            text.push_str(&error.code.to_string());
+            text.push_str(r#","message":"#);
+            push_string(&mut text, &error.message);
+            if let Some(data) = &error.data {
+                text.push_str(r#","data":"#);
+                push_on_one_line(&mut text, data.get());
+            }
+            text.push('}');
+        }
+    }
+    text.push('}');
+    text
 }
 
 /// What is known of a message that is too long to be read.
