@@ -18,6 +18,10 @@ const MAX_RETRY: Duration = Duration::from_secs(300);
 /// How often the stream of an answer is looked for without anything coming.
 const MAX_FAILURES: u32 = 6;
 
+/// Bytes of an event's id. It is kept, and sent in a header when the stream is resumed; after an event with a longer one
+/// it cannot be.
+const MAX_EVENT_ID_BYTES: usize = 4096;
+
 /// Why a stream is over.
 #[derive(Debug)]
 pub(crate) enum Broken {
@@ -83,7 +87,10 @@ impl<'a> Follow<'a> {
                 Ok(Some(event)) => {
                     self.patience.retry = event.retry.or(self.patience.retry);
                     let is_message = event.is_message();
-                    self.last_id = event.id.or(self.last_id.take());
+                    if let Some(id) = event.id {
+                        // After another one than the last the stream cannot go on: what came would come again.
+                        self.last_id = (1..=MAX_EVENT_ID_BYTES).contains(&id.len()).then_some(id);
+                    }
                     match event.data {
                         Some(data) if is_message && !data.trim().is_empty() => {
                             self.patience.failures = 0;
