@@ -6,7 +6,7 @@ use std::time::Duration;
 use clap::Args;
 use clap::builder::NonEmptyStringValueParser;
 use footbridge_mcp::lines::{Line, Lines};
-use footbridge_mcp::{HttpRelay, HttpTarget, Message, RpcError, Spawn, codes};
+use footbridge_mcp::{HttpRelay, HttpTarget, Message, Outlined, RequestId, RpcError, Spawn, codes};
 use footbridge_shared::limits::MAX_MESSAGE_BYTES;
 use futures::future::BoxFuture;
 use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt as _};
@@ -100,25 +100,35 @@ async fn bridge(
 async fn read(input: impl AsyncRead + Unpin, relay: &HttpRelay, complain: mpsc::Sender<Message>) {
     let mut lines = Lines::new(input, MAX_MESSAGE_BYTES);
     while let Some(line) = lines.next().await {
-        let messages = match line {
-            Line::Text(bytes) => match std::str::from_utf8(bytes) {
-                Ok(text) => Message::parse_all(text),
-                Err(_) => Err(RpcError::new(codes::PARSE_ERROR, "this is no UTF-8")),
-            },
-            Line::TooLong => {
-                let why = format!("a message has at most {MAX_MESSAGE_BYTES} bytes");
-                Err(RpcError::new(codes::INVALID_REQUEST, why))
-            }
-        };
-        match messages {
+        match read_line(line) {
             Ok(messages) => {
                 for message in messages {
                     relay.send(message).await;
                 }
             }
-            Err(error) => {
+            Err((id, error)) => {
                 tracing::warn!(%error, "a line of the client is no message");
-                let _ = complain.send(Message::Response { id: None, outcome: Err(error) }).await;
+                let _ = complain.send(Message::Response { id, outcome: Err(error) }).await;
+            }
+        }
+    }
+}
+
+/// The messages of a line. The error says what is wrong, and to which request.
+fn read_line(line: Line<'_>) -> Result<Vec<Message>, (Option<RequestId>, RpcError)> {
+    match line {
+        Line::Text(bytes) => match std::str::from_utf8(bytes) {
+            Ok(text) => Message::parse_all(text).map_err(|error| (None, error)),
+            Err(_) => Err((None, RpcError::new(codes::PARSE_ERROR, "this is no UTF-8"))),
+        },
+        Line::TooLong(outline) => {
+            let why = format!("a message has at most {MAX_MESSAGE_BYTES} bytes");
+            let error = RpcError::new(codes::INVALID_REQUEST, why);
+            match Outlined::of(outline) {
+                Outlined::Request(id) => Err((Some(id), error)),
+                // Whoever asked the client waits for an answer, and this is one.
+                Outlined::Response(id) => Ok(vec![Message::Response { id: Some(id), outcome: Err(error) }]),
+                Outlined::Other => Err((None, error)),
             }
         }
     }
@@ -181,6 +191,28 @@ mod tests {
                 () => drop(next.answer("202 Accepted", "", "")),
             }
         }
+    }
+
+    #[test]
+    fn what_is_no_message_is_answered_as_json_rpc_wants() {
+        let refused = |line| read_line(line).map_err(|(id, error)| (id, error.code)).unwrap_err();
+        for text in ["no message", "[", "[{]", r#"[{"jsonrpc":"2.0"},"#] {
+            assert_eq!(refused(Line::Text(text.as_bytes())), (None, codes::PARSE_ERROR), "{text}");
+        }
+        for text in ["[]", "[1]", "{}", "7", r#"[{"jsonrpc":"2.0","method":"m"},{}]"#] {
+            assert_eq!(refused(Line::Text(text.as_bytes())), (None, codes::INVALID_REQUEST), "{text}");
+        }
+        assert_eq!(refused(Line::Text(b"\xff")), (None, codes::PARSE_ERROR));
+    }
+
+    #[test]
+    fn a_message_that_is_too_long_is_answered_where_its_id_can_be_read() {
+        let long = |outline: &'static str| read_line(Line::TooLong(outline.as_bytes()));
+        let refused = long(r#"{"method":"m","params":{},"jsonrpc":"2.0","id":"a"}"#).unwrap_err();
+        assert_eq!((refused.0.unwrap().as_json(), refused.1.code), (r#""a""#, codes::INVALID_REQUEST));
+        assert!(long("xxx").unwrap_err().0.is_none());
+        let passed = long(r#"{"result":{},"id":7}"#).unwrap();
+        assert!(matches!(&passed[..], [Message::Response { id: Some(id), outcome: Err(_) }] if id.as_json() == "7"));
     }
 
     #[tokio::test]

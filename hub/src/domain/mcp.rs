@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use async_trait::async_trait;
-pub use footbridge_mcp::declined;
 use footbridge_mcp::{Fields, Lifecycle, RpcError, Version, codes};
+pub use footbridge_mcp::{can_be_asked, declined};
 use footbridge_shared::ErrorCode;
 use footbridge_shared::id::{EntryName, Subject};
 use footbridge_shared::message::Raw;

@@ -2,20 +2,35 @@
 
 use serde_json::value::RawValue;
 
+use crate::fields::read_field;
 use crate::{Fields, Raw, RpcError, codes};
 
-/// What a client is asked, and what it states if it can answer that.
-const CAPABILITIES: [(&str, &str); 3] =
-    [("elicitation/create", "elicitation"), ("sampling/createMessage", "sampling"), ("roots/list", "roots")];
-
-/// Whether a client that states these capabilities can be asked this.
-pub fn can_be_asked(capabilities: &RawValue, method: &str) -> bool {
-    let stated = Fields::of(capabilities).unwrap_or_default();
-    CAPABILITIES.iter().any(|(asked, capability)| *asked == method && stated.get(capability).is_some())
+/// Whether a client that states these capabilities can be asked this, with these parameters.
+pub fn can_be_asked(capabilities: &RawValue, method: &str, params: &RawValue) -> bool {
+    let stated = |capability| read_field::<Raw>(capabilities, capability);
+    let asks_for = |field| read_field::<Raw>(params, field).is_some();
+    match method {
+        "elicitation/create" => {
+            let Some(kinds) = stated("elicitation").and_then(|kinds| Fields::of(&kinds)) else { return false };
+            if read_field::<String>(params, "mode").as_deref() == Some("url") {
+                kinds.get("url").is_some()
+            } else {
+                // It names none: forms were all there was.
+                kinds.is_empty() || kinds.get("form").is_some()
+            }
+        }
+        "sampling/createMessage" => {
+            let with_tools = asks_for("tools") || asks_for("toolChoice");
+            let can = |sampling: Raw| !with_tools || read_field::<Raw>(&sampling, "tools").is_some();
+            stated("sampling").is_some_and(can)
+        }
+        "roots/list" => stated("roots").is_some(),
+        _ => false,
+    }
 }
 
-/// The answer for a client that cannot answer this question, or is not there: no to what a person would be asked, nothing
-/// of what could be listed, an error for the rest.
+/// The answer for a client that cannot answer this question, or is not there: no to what a person would be asked; an
+/// error for the rest, as the protocol wants from a client that states no roots and no sampling.
 ///
 /// # Errors
 /// For methods that have no answer that says no.
@@ -27,5 +42,33 @@ pub fn declined(method: &str) -> Result<Raw, RpcError> {
         "elicitation/create" => answer(r#"{"action":"decline"}"#),
         "ping" => answer("{}"),
         _ => Err(RpcError::new(codes::METHOD_NOT_FOUND, "no client that can answer this is there")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_client_is_asked_what_it_said_that_it_can_answer() {
+        let raw = |text: &str| RawValue::from_string(text.to_owned()).unwrap();
+        for (capabilities, method, params, can) in [
+            ("{}", "elicitation/create", "{}", false),
+            (r#"{"elicitation":{}}"#, "elicitation/create", "{}", true),
+            (r#"{"elicitation":{}}"#, "elicitation/create", r#"{"mode":"url"}"#, false),
+            (r#"{"elicitation":{"form":{}}}"#, "elicitation/create", r#"{"mode":"form"}"#, true),
+            (r#"{"elicitation":{"form":{}}}"#, "elicitation/create", r#"{"mode":"url"}"#, false),
+            (r#"{"elicitation":{"url":{}}}"#, "elicitation/create", r#"{"mode":"url"}"#, true),
+            (r#"{"elicitation":{"url":{}}}"#, "elicitation/create", "{}", false),
+            (r#"{"sampling":{}}"#, "sampling/createMessage", "{}", true),
+            (r#"{"sampling":{}}"#, "sampling/createMessage", r#"{"tools":[]}"#, false),
+            (r#"{"sampling":{"tools":{}}}"#, "sampling/createMessage", r#"{"toolChoice":{}}"#, true),
+            (r#"{"roots":{}}"#, "roots/list", "{}", true),
+            (r#"{"roots":{}}"#, "ping", "{}", false),
+        ] {
+            assert_eq!(can_be_asked(&raw(capabilities), method, &raw(params)), can, "{capabilities} {method} {params}");
+        }
+        assert_eq!(declined("roots/list").unwrap_err().code, codes::METHOD_NOT_FOUND);
+        assert_eq!(declined("elicitation/create").unwrap().get(), r#"{"action":"decline"}"#);
     }
 }

@@ -6,7 +6,7 @@ use std::collections::HashMap;
 use std::collections::hash_map::Entry;
 
 use footbridge_shared::message::Raw;
-use serde::de::{Deserialize, DeserializeOwned, Deserializer, IgnoredAny, MapAccess, Visitor};
+use serde::de::{Deserialize, DeserializeOwned, Deserializer, IgnoredAny, MapAccess, SeqAccess, Visitor};
 use serde::ser::{Serialize, SerializeMap as _, Serializer};
 use serde_json::value::{RawValue, to_raw_value};
 
@@ -163,6 +163,30 @@ pub(crate) fn read_field<T: DeserializeOwned>(object: &RawValue, name: &str) -> 
     serde_json::from_str(found.get()).ok()
 }
 
+/// Reads the first `max` entries of a field that is an array: an entry takes more room than it has bytes, so that those
+/// which nobody wants are passed over. `None`: the field is not there or is something else.
+pub(crate) fn read_array(object: &RawValue, name: &str, max: usize) -> Option<Vec<Raw>> {
+    struct First(usize);
+    impl<'de> Visitor<'de> for First {
+        type Value = Vec<Raw>;
+        fn expecting(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+            f.write_str("an array")
+        }
+        fn visit_seq<A: SeqAccess<'de>>(self, mut seq: A) -> Result<Self::Value, A::Error> {
+            let mut entries = Vec::new();
+            while entries.len() < self.0
+                && let Some(entry) = seq.next_element()?
+            {
+                entries.push(entry);
+            }
+            while seq.next_element::<IgnoredAny>()?.is_some() {}
+            Ok(entries)
+        }
+    }
+    let array: Raw = read_field(object, name)?;
+    serde_json::Deserializer::from_str(array.get()).deserialize_seq(First(max)).ok()
+}
+
 /// The fields of an object, in its text, doubles included. `None`: it is no object.
 pub(crate) fn borrowed(object: &RawValue) -> Option<Vec<(Cow<'_, str>, &RawValue)>> {
     struct All;
@@ -226,5 +250,17 @@ mod tests {
         assert_eq!(read_field::<String>(&raw, "name").as_deref(), Some("y"));
         assert_eq!(read_field::<u64>(&raw, "name"), None);
         assert_eq!(read_field::<String>(&to_raw_value(&[1]).unwrap(), "name"), None);
+    }
+
+    #[test]
+    fn an_array_is_read_as_far_as_it_is_wanted() {
+        let raw = RawValue::from_string(r#"{"a":[1, 2.0,{"b":3}],"c":{}}"#.to_owned()).unwrap();
+        let read = |name, max| {
+            let entries = read_array(&raw, name, max);
+            entries.map(|entries| entries.iter().map(|entry| entry.get().to_owned()).collect::<Vec<_>>().join(" "))
+        };
+        assert_eq!(read("a", 2).as_deref(), Some("1 2.0"));
+        assert_eq!(read("a", 9).as_deref(), Some(r#"1 2.0 {"b":3}"#));
+        assert_eq!((read("c", 9), read("d", 9)), (None, None));
     }
 }

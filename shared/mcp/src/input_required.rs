@@ -60,7 +60,7 @@ impl InputRequired {
 
     /// Whether a client that states these capabilities can answer all of it.
     pub fn is_for(&self, capabilities: &RawValue) -> bool {
-        self.questions.iter().all(|question| can_be_asked(capabilities, &question.method))
+        self.questions.iter().all(|question| can_be_asked(capabilities, &question.method, &question.params))
     }
 
     /// The result with other parameters of its questions; what `change` does not know it gives back.
@@ -107,6 +107,8 @@ mod tests {
         let asked = InputRequired::of(&raw(ASKS)).unwrap();
         let methods: Vec<_> = asked.questions().iter().map(|question| &*question.method).collect();
         assert_eq!(methods, ["elicitation/create", "roots/list"]);
+        let url = ASKS.replace(r#""n":1.10"#, r#""mode":"url""#);
+        assert!(!InputRequired::of(&raw(&url)).unwrap().is_for(&raw(r#"{"elicitation":{"form":{}},"roots":{}}"#)));
         assert!(asked.is_for(&raw(r#"{"elicitation":{},"roots":{}}"#)) && !asked.is_for(&raw(r#"{"roots":{}}"#)));
     }
 

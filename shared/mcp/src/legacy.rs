@@ -2,7 +2,6 @@
 //! whose first event tells where to POST.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use footbridge_shared::message::Raw;
@@ -13,12 +12,12 @@ use tokio::sync::oneshot;
 use tokio_util::sync::CancellationToken;
 
 use crate::client::opened::{Channel, Failed};
-use crate::client::router::{Call, Origin, Replies, Router};
+use crate::client::router::{Begun, Call, Origin, Replies, Router};
 use crate::client::voice::Voice;
 use crate::client::{HttpTarget, Open, RequestOptions};
 use crate::error::{ConnectError, RequestError};
-use crate::message::{Message, write_call};
-use crate::streamable::{Endpoint, EventStream, PostError, Posted, SIDE_MESSAGE_WAIT, Speech, StreamError};
+use crate::message::{Message, RequestId, write_call};
+use crate::streamable::{Endpoint, EventStream, PostError, Posted, Refusal, SIDE_MESSAGE_WAIT, Speech, StreamError};
 use crate::streams::cancelled;
 
 #[cfg(test)]
@@ -27,7 +26,6 @@ mod tests;
 /// A channel over one stream and POSTs.
 pub(crate) struct Legacy {
     poster: Arc<Poster>,
-    next_id: AtomicU64,
 }
 
 /// Sends messages, and takes in what comes back with them.
@@ -60,7 +58,7 @@ impl Legacy {
             };
             reads.router.end(&why);
         });
-        Ok(Self { poster, next_id: AtomicU64::new(1) })
+        Ok(Self { poster })
     }
 
     fn router(&self) -> &Router {
@@ -92,16 +90,26 @@ impl Poster {
         }
     }
 
-    async fn send(self: &Arc<Self>, text: String) -> Result<(), Failed> {
+    /// Sends a message: the request of this id, or another one.
+    async fn send(self: &Arc<Self>, text: String, id: Option<u64>) -> Result<(), Failed> {
         match self.endpoint.post(text, &Speech::default()).await {
-            // Some answer at once.
-            Ok(Posted::Messages(messages)) => self.take(messages),
+            // Some answer at once. An answer without an id, to this POST, is to this request.
+            Ok(Posted::Messages(mut messages)) => {
+                for message in &mut messages {
+                    if let (Message::Response { id: whose @ None, .. }, Some(id)) = (message, id) {
+                        *whose = Some(RequestId::number(id));
+                    }
+                }
+                self.take(messages);
+            }
             Ok(Posted::Nothing | Posted::Stream(_)) | Err(PostError::BadAnswer(_)) => {}
             Err(PostError::NotSent(why)) => return Err(RequestError::NotSent(why).into()),
             Err(PostError::Lost(why)) => return Err(RequestError::Lost(why).into()),
-            Err(PostError::Unauthorized(status)) => return Err(RequestError::Unauthorized(status).into()),
+            Err(PostError::Unauthorized(Refusal { status, .. })) => {
+                return Err(RequestError::Unauthorized(status).into());
+            }
             Err(PostError::Forgotten) => return Err(RequestError::SessionExpired.into()),
-            Err(PostError::Status(status)) => {
+            Err(PostError::Status(Refusal { status, .. })) => {
                 return Err(Failed { error: RequestError::BadAnswer(format!("HTTP {status}")), status: Some(status) });
             }
         }
@@ -110,7 +118,7 @@ impl Poster {
 
     /// Sends what nobody waits for.
     async fn send_aside(self: Arc<Self>, text: String) {
-        let sent = tokio::time::timeout(SIDE_MESSAGE_WAIT, self.send(text));
+        let sent = tokio::time::timeout(SIDE_MESSAGE_WAIT, self.send(text, None));
         tokio::select! {
             () = self.router.closed().cancelled() => {}
             sent = sent => if !matches!(sent, Ok(Ok(()))) {
@@ -149,8 +157,8 @@ async fn post_address(target: &HttpTarget, stream: &mut EventStream) -> Result<r
 fn connect_error(error: PostError) -> ConnectError {
     match error {
         PostError::NotSent(why) | PostError::Lost(why) | PostError::BadAnswer(why) => ConnectError::Transport(why),
-        PostError::Unauthorized(status) => ConnectError::Unauthorized(status),
-        PostError::Status(status) => ConnectError::Status(status),
+        PostError::Unauthorized(Refusal { status, .. }) => ConnectError::Unauthorized(status),
+        PostError::Status(Refusal { status, .. }) => ConnectError::Status(status),
         PostError::Forgotten => ConnectError::Status(404),
     }
 }
@@ -163,21 +171,20 @@ impl Channel for Legacy {
         params: Option<&RawValue>,
         options: RequestOptions,
     ) -> Result<Raw, Failed> {
-        if options.cancel.is_cancelled() {
-            return Err(RequestError::Cancelled.into());
-        }
-        let id = self.next_id.fetch_add(1, Ordering::Relaxed);
-        let text = voice.request(id, method, params, options.progress.is_some(), options.capabilities.as_deref());
+        let Begun { id, text } = self.router().begin(voice, method, params, &options)?;
         let (answers, mut answer) = oneshot::channel();
         // It may be at the server from the first byte on.
-        self.router().expect(id, Call { answer: Some(answers), progress: options.progress, started: true })?;
+        self.router().expect(
+            id,
+            Call { answer: Some(answers), progress: options.progress, started: true, server_may_end: false },
+        )?;
         let mut abandon = Abandon { legacy: self, id, tells: voice.version.is_some() };
         let exchange = async {
             let lost = |_| Err(RequestError::Lost("the connection has ended".to_owned()));
             tokio::select! {
                 biased;
                 answer = &mut answer => return Ok(answer.unwrap_or_else(lost)?),
-                sent = self.poster.send(text) => sent?,
+                sent = self.poster.send(text, Some(id)) => sent?,
             }
             Ok(answer.await.unwrap_or_else(lost)?)
         };
@@ -191,12 +198,10 @@ impl Channel for Legacy {
     }
 
     async fn notify(&self, _: &Voice, method: &str, params: Option<&RawValue>) -> Result<(), RequestError> {
-        if self.closed().is_cancelled() {
-            return Err(RequestError::NotSent("the connection has ended".to_owned()));
-        }
+        self.router().check_open()?;
         let mut text = String::new();
         write_call(&mut text, None, method, params);
-        self.poster.send(text).await.map_err(|failed| failed.error)
+        self.poster.send(text, None).await.map_err(|failed| failed.error)
     }
 
     fn closed(&self) -> &CancellationToken {

@@ -32,7 +32,7 @@ pub use footbridge_shared::message::Raw;
 pub use input_required::{InputRequired, Question};
 pub use list::{ListLimits, Listed, list_all};
 pub use listen::Subscriptions;
-pub use message::{Message, RequestId};
+pub use message::{Message, Outlined, RequestId, call_text, response_text};
 pub use relay::HttpRelay;
 pub use streamable::{HttpClientOptions, http_client};
 pub use version::{Lifecycle, Version};

@@ -2,6 +2,10 @@
 
 use tokio::io::{AsyncRead, AsyncReadExt as _};
 
+mod outline;
+
+use outline::Outline;
+
 /// How much is read at once at least, in bytes.
 const READ_BYTES: usize = 16 * 1024;
 /// A buffer that has grown beyond this is given back when it is empty, in bytes.
@@ -12,8 +16,9 @@ const KEPT_BYTES: usize = 256 * 1024;
 pub enum Line<'a> {
     /// It, without its end. Never empty.
     Text(&'a [u8]),
-    /// It had more than the bytes allowed, spaces counted, and is passed over.
-    TooLong,
+    /// It had more than the bytes allowed, spaces counted, and is passed over. What there is of it is the outermost level
+    /// of its JSON, for [`Outlined::of`](crate::Outlined::of).
+    TooLong(&'a [u8]),
 }
 
 /// Reads lines. What follows the last line end is a line too.
@@ -27,13 +32,24 @@ pub struct Lines<R> {
     searched: usize,
     /// What comes belongs to a line that is too long.
     skipping: bool,
+    /// That of the last such line.
+    outline: Outline,
     ended: bool,
 }
 
 impl<R: AsyncRead + Unpin> Lines<R> {
     /// Lines of at most so many bytes.
     pub fn new(reader: R, max_bytes: usize) -> Self {
-        Self { reader, max_bytes, buffer: Vec::new(), taken: 0, searched: 0, skipping: false, ended: false }
+        Self {
+            reader,
+            max_bytes,
+            buffer: Vec::new(),
+            taken: 0,
+            searched: 0,
+            skipping: false,
+            outline: Outline::default(),
+            ended: false,
+        }
     }
 
     /// The next line that is not empty. `None`: there are no more.
@@ -46,8 +62,10 @@ impl<R: AsyncRead + Unpin> Lines<R> {
                     self.taken = end + 1;
                     self.searched = 0;
                     let line = trimmed(start, end, &self.buffer);
-                    if std::mem::take(&mut self.skipping) || end - start > self.max_bytes {
-                        return Some(Line::TooLong);
+                    if self.skipping || end - start > self.max_bytes {
+                        self.skip(start, end);
+                        self.skipping = false;
+                        return Some(Line::TooLong(self.outline.text()));
                     }
                     if !line.is_empty() {
                         return Some(Line::Text(&self.buffer[line]));
@@ -55,8 +73,10 @@ impl<R: AsyncRead + Unpin> Lines<R> {
                 }
                 None => {
                     self.searched = self.buffer.len() - start;
-                    if self.searched > self.max_bytes {
-                        self.skipping = true;
+                    if self.skipping || self.searched > self.max_bytes {
+                        self.skip(start, self.buffer.len());
+                        self.buffer.clear();
+                        (self.taken, self.searched) = (0, 0);
                     }
                     if self.ended {
                         return self.last();
@@ -74,19 +94,22 @@ impl<R: AsyncRead + Unpin> Lines<R> {
         self.taken = self.buffer.len();
         self.searched = 0;
         if std::mem::take(&mut self.skipping) {
-            return Some(Line::TooLong);
+            return Some(Line::TooLong(self.outline.text()));
         }
         (!line.is_empty()).then(|| Line::Text(&self.buffer[line]))
     }
 
-    /// Drops what was handed out, or what is passed over, and makes room for more.
-    fn make_room(&mut self) {
-        if self.skipping {
-            self.buffer.clear();
-            self.searched = 0;
-        } else {
-            self.buffer.drain(..self.taken);
+    /// Passes over a part of the buffer, of a line that is too long.
+    fn skip(&mut self, start: usize, end: usize) {
+        if !std::mem::replace(&mut self.skipping, true) {
+            self.outline = Outline::default();
         }
+        self.outline.feed(&self.buffer[start..end]);
+    }
+
+    /// Drops what was handed out, and makes room for more.
+    fn make_room(&mut self) {
+        self.buffer.drain(..self.taken);
         self.taken = 0;
         if self.buffer.is_empty() && self.buffer.capacity() > KEPT_BYTES {
             self.buffer = Vec::new();
@@ -117,7 +140,7 @@ mod tests {
         while let Some(line) = lines.next().await {
             all.push(match line {
                 Line::Text(text) => Some(text.to_vec()),
-                Line::TooLong => None,
+                Line::TooLong(_) => None,
             });
         }
         all
@@ -133,6 +156,19 @@ mod tests {
             assert_eq!(lines(text.chunks(size).map(<[u8]>::to_vec).collect()).await, expected, "{size}");
         }
         assert_eq!(lines(vec![b"never ended, and long".to_vec()]).await, [None]);
+    }
+
+    #[tokio::test]
+    async fn of_a_line_beyond_the_limit_its_outline_is_left() {
+        let text = b"{\"a\":[1,2,3]}\n[1]\n{\"b\":{\"c\":7}}";
+        for size in [1, 3, 100] {
+            let pieces = text.chunks(size).map(|piece| Ok::<_, std::io::Error>(bytes::Bytes::from(piece.to_vec())));
+            let mut lines = Lines::new(StreamReader::new(futures::stream::iter(pieces)), 8);
+            assert_eq!(lines.next().await, Some(Line::TooLong(b"{\"a\":[]}")), "{size}");
+            assert_eq!(lines.next().await, Some(Line::Text(b"[1]")));
+            assert_eq!(lines.next().await, Some(Line::TooLong(b"{\"b\":{}}")));
+            assert_eq!(lines.next().await, None);
+        }
     }
 
     proptest! {

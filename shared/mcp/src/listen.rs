@@ -11,6 +11,9 @@ use crate::client::{Connection, RequestOptions};
 use crate::error::RequestError;
 use crate::fields::{Fields, read_field};
 
+/// The request that stays open.
+pub(crate) const LISTEN: &str = "subscriptions/listen";
+
 /// How long to wait before listening again.
 const FIRST_WAIT: Duration = Duration::from_secs(1);
 /// How long to wait at most, and how long a subscription has to last to count as one that works.
@@ -76,7 +79,7 @@ impl Connection {
         loop {
             let began = Instant::now();
             let options = RequestOptions { cancel: until.clone(), ..RequestOptions::default() };
-            match self.request("subscriptions/listen", Some(params.clone()), options).await {
+            match self.request(LISTEN, Some(params.clone()), options).await {
                 Err(RequestError::Cancelled) => return Ok(()),
                 Err(RequestError::Lost(_) | RequestError::NotSent(_) | RequestError::BadAnswer(_)) | Ok(_)
                     if !self.closed().is_cancelled() => {}

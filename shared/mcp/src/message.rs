@@ -9,6 +9,9 @@ use crate::codes::{INVALID_REQUEST, PARSE_ERROR};
 use crate::error::RpcError;
 use crate::fields::Name;
 
+/// Bytes of an id, as JSON. It is kept and repeated, by whoever sent it and by us; a longer one is none.
+const MAX_ID_BYTES: usize = 1024;
+
 /// The id of a request: a JSON string or a number, kept as its text, so that it goes back as it came.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct RequestId(Box<str>);
@@ -19,10 +22,11 @@ impl RequestId {
         Self(number.to_string().into())
     }
 
-    /// An id as JSON. `None`: it is no text and no number.
+    /// An id as JSON. `None`: it is no text and no number, or has more than 1,024 bytes.
     pub fn of(json: &str) -> Option<Self> {
         let json = json.trim();
         let legal = match json.as_bytes().first() {
+            _ if json.len() > MAX_ID_BYTES => false,
             Some(b'"') => serde_json::from_str::<Name<'_>>(json).is_ok(),
             _ => serde_json::from_str::<serde_json::Number>(json).is_ok(),
         };
@@ -51,7 +55,7 @@ impl serde::Serialize for RequestId {
 impl<'de> Deserialize<'de> for RequestId {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         let raw = Raw::deserialize(deserializer)?;
-        Self::of(raw.get()).ok_or_else(|| serde::de::Error::custom("an id is a text or a number"))
+        Self::of(raw.get()).ok_or_else(|| serde::de::Error::custom(NO_ID))
     }
 }
 
@@ -114,45 +118,80 @@ impl Message {
 
     /// Writes it, on one line: line ends between the values of what it carries become spaces.
     pub fn to_text(&self) -> String {
-        let payload = match self {
-            Self::Request { params, .. } | Self::Notification { params, .. } => params.as_deref(),
-            Self::Response { outcome: Ok(result), .. } => Some(&**result),
-            Self::Response { outcome: Err(error), .. } => error.data.as_deref(),
-        };
-        let mut text = String::with_capacity(ENVELOPE_BYTES + payload.map_or(0, |payload| payload.get().len()));
         match self {
-            Self::Request { id, method, params } => write_call(&mut text, Some(id), method, params.as_deref()),
-            Self::Notification { method, params } => write_call(&mut text, None, method, params.as_deref()),
-            Self::Response { id, outcome } => {
-                text.push_str(START);
-                text.push_str(r#","id":"#);
-                text.push_str(id.as_ref().map_or("null", RequestId::as_json));
-                match outcome {
-                    Ok(result) => {
-                        text.push_str(r#","result":"#);
-                        push_on_one_line(&mut text, result.get());
-                    }
-                    Err(error) => {
-                        text.push_str(r#","error":{"code":"#);
-                        text.push_str(&error.code.to_string());
-                        text.push_str(r#","message":"#);
-                        push_string(&mut text, &error.message);
-                        if let Some(data) = &error.data {
-                            text.push_str(r#","data":"#);
-                            push_on_one_line(&mut text, data.get());
-                        }
-                        text.push('}');
-                    }
-                }
-                text.push('}');
-            }
+            Self::Request { id, method, params } => call_text(Some(id), method, params.as_deref()),
+            Self::Notification { method, params } => call_text(None, method, params.as_deref()),
+            Self::Response { id, outcome } => response_text(id.as_ref(), outcome.as_deref()),
         }
-        text
+    }
+}
+
+/// Writes a request, or without an id a notification, as [`Message::to_text`] does, without taking what it carries.
+pub fn call_text(id: Option<&RequestId>, method: &str, params: Option<&RawValue>) -> String {
+    let mut text = String::with_capacity(ENVELOPE_BYTES + params.map_or(0, |params| params.get().len()));
+    write_call(&mut text, id, method, params);
+    text
+}
+
+/// Writes an answer as [`Message::to_text`] does, without taking what it carries. `id` is `None` where the request could
+/// not be read.
+pub fn response_text(id: Option<&RequestId>, outcome: Result<&RawValue, &RpcError>) -> String {
+    let payload = match outcome {
+        Ok(result) => Some(result),
+        Err(error) => error.data.as_deref(),
+    };
+    let mut text = String::with_capacity(ENVELOPE_BYTES + payload.map_or(0, |payload| payload.get().len()));
+    text.push_str(START);
+    text.push_str(r#","id":"#);
+    text.push_str(id.map_or("null", RequestId::as_json));
+    match outcome {
+        Ok(result) => {
+            text.push_str(r#","result":"#);
+            push_on_one_line(&mut text, result.get());
+        }
+        Err(error) => {
+            text.push_str(r#","error":{"code":"#);
+            text.push_str(&error.code.to_string());
+            text.push_str(r#","message":"#);
+            push_string(&mut text, &error.message);
+            if let Some(data) = &error.data {
+                text.push_str(r#","data":"#);
+                push_on_one_line(&mut text, data.get());
+            }
+            text.push('}');
+        }
+    }
+    text.push('}');
+    text
+}
+
+/// What is known of a message that is too long to be read.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Outlined {
+    /// It is a request.
+    Request(RequestId),
+    /// It answers a request.
+    Response(RequestId),
+    /// It is something else.
+    Other,
+}
+
+impl Outlined {
+    /// Reads an outline: a message without what is inside of its payload.
+    pub fn of(outline: &[u8]) -> Self {
+        let Ok(envelope) = serde_json::from_slice::<Envelope<'_>>(outline) else { return Self::Other };
+        match (envelope.id.and_then(|id| RequestId::of(id.get())), envelope.method) {
+            (Some(id), Some(_)) => Self::Request(id),
+            (Some(id), None) => Self::Response(id),
+            (None, _) => Self::Other,
+        }
     }
 }
 
 /// What a message has beside its payload, in bytes; a guess that spares growing.
 const ENVELOPE_BYTES: usize = 128;
+/// What is wrong with an id that is none.
+const NO_ID: &str = "an id is a text or a number of at most 1024 bytes";
 const START: &str = r#"{"jsonrpc":"2.0""#;
 
 /// Appends a request, or without an id a notification.
@@ -216,7 +255,7 @@ impl Envelope<'_> {
         let id = match self.id {
             None => None,
             Some(id) if id.get() == "null" => Some(None),
-            Some(id) => Some(Some(RequestId::of(id.get()).ok_or_else(|| wrong("an id is a text or a number"))?)),
+            Some(id) => Some(Some(RequestId::of(id.get()).ok_or_else(|| wrong(NO_ID))?)),
         };
         match (self.method, self.result, self.error) {
             (Some(Name(method)), None, None) => {

@@ -110,7 +110,7 @@ impl HttpRelay {
             message => {
                 if let Message::Notification { method, params } = &message
                     && method == "notifications/cancelled"
-                    && inner.ends_by_itself(params.as_deref())
+                    && inner.cancel(params.as_deref())
                 {
                     return;
                 }
@@ -190,7 +190,7 @@ impl Inner {
                 // It did not reach the server, which may be starting again.
                 Err(PostError::NotSent(why)) => {
                     if began.elapsed() > REACH_WAIT {
-                        break format!("it does not answer: {why}");
+                        break format!("it does not answer: {why}; is it running there? `footbridge up` starts one");
                     }
                     tokio::time::sleep(REACH_PAUSE).await;
                 }
@@ -198,9 +198,13 @@ impl Inner {
                     break format!("the connection to it was lost, it may have done it: {why}");
                 }
                 Err(PostError::BadAnswer(why)) => break format!("its answer cannot be used: {why}"),
-                Err(PostError::Unauthorized(status)) => break format!("it refused the token (HTTP {status})"),
+                Err(PostError::Unauthorized(refusal)) => {
+                    break with_words(format!("it refused the token (HTTP {})", refusal.status), refusal.said);
+                }
                 Err(PostError::Forgotten) => break "it does not know the session".to_owned(),
-                Err(PostError::Status(status)) => break format!("it answered with HTTP {status}"),
+                Err(PostError::Status(refusal)) => {
+                    break with_words(format!("it answered with HTTP {}", refusal.status), refusal.said);
+                }
             }
         };
         self.refuse(id.clone(), &failed).await;
@@ -281,17 +285,18 @@ impl Inner {
     }
 
     async fn refuse(&self, id: RequestId, why: &str) {
-        let error = RpcError::new(INTERNAL_ERROR, format!("the Footbridge hub: {why}"));
+        let error = RpcError::new(INTERNAL_ERROR, format!("the Footbridge hub at {}: {why}", self.endpoint.place()));
         let _ = self.incoming.send(Message::Response { id: Some(id), outcome: Err(error) }).await;
     }
 
-    /// Drops the stream of a request without session, which is all that its cancellation is. `false`: it has one, and
-    /// the server has to be told.
-    fn ends_by_itself(&self, params: Option<&RawValue>) -> bool {
+    /// Drops a request that the client cancelled: from now on nothing answers it. That comes before the server is told,
+    /// which would answer that it stopped. `true`: the request belongs to no session, and the end of its stream tells.
+    fn cancel(&self, params: Option<&RawValue>) -> bool {
         let Some(id) = params.and_then(|params| read_field::<RequestId>(params, "requestId")) else { return false };
         let running = self.running.lock();
-        let running = running.get(&id).filter(|running| running.is_stateless);
-        running.inspect(|running| running.cancel.cancel()).is_some()
+        let Some(running) = running.get(&id) else { return false };
+        running.cancel.cancel();
+        running.is_stateless
     }
 
     /// Opens the session anew with what the client said first, unless somebody else did since `seen`.
@@ -366,6 +371,11 @@ impl Inner {
             }
         }
     }
+}
+
+/// What happened, with what the server says of it.
+fn with_words(what: String, said: Option<String>) -> String {
+    said.map(|said| format!("{what}: {said}")).unwrap_or(what)
 }
 
 fn answer_of(id: &RequestId, message: Message) -> Option<Box<RawValue>> {

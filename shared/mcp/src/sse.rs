@@ -73,6 +73,13 @@ impl Event {
     }
 }
 
+/// A message as an event goes over the wire, without taking it. `data` has no line ends, as messages have none that are
+/// written here; neither has `id`.
+pub fn message_text(id: Option<std::fmt::Arguments<'_>>, data: &[u8]) -> Vec<u8> {
+    let id = id.map(|id| format!("id: {id}\n")).unwrap_or_default();
+    [id.as_bytes(), b"data: ", data, b"\n\n"].concat()
+}
+
 /// A line that is no event, and keeps a stream that is silent from being cut.
 pub const KEEP_ALIVE: &str = ":\n\n";
 
@@ -219,6 +226,13 @@ mod tests {
         let bytes: Vec<&[u8]> = stream.as_bytes().chunks(1).collect();
         assert_eq!(read(&bytes), expected);
         assert!(expected[0].is_message() && !expected[2].is_message());
+    }
+
+    #[test]
+    fn a_message_is_written_as_an_event_is() {
+        assert_eq!(message_text(None, b"{}"), Event::data("{}").to_text().as_bytes());
+        let event = Event::data("{}").with_id("1-2");
+        assert_eq!(message_text(Some(format_args!("{}-{}", 1, 2)), b"{}"), event.to_text().as_bytes());
     }
 
     #[test]

@@ -2,7 +2,6 @@
 //! message, or a stream of events that ends with it.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use footbridge_shared::message::Raw;
@@ -13,7 +12,7 @@ use tokio::sync::oneshot;
 use tokio_util::sync::CancellationToken;
 
 use crate::client::opened::{Channel, Failed};
-use crate::client::router::{Call, Origin, Replies, Router};
+use crate::client::router::{Begun, Call, Origin, Replies, Router};
 use crate::client::voice::Voice;
 use crate::client::{HttpTarget, Open, RequestOptions};
 use crate::error::RequestError;
@@ -30,7 +29,7 @@ pub(crate) mod testing;
 mod tests;
 
 pub use client::{HttpClientOptions, http_client};
-pub(crate) use endpoint::{Endpoint, PostError, Posted, Speech, reason};
+pub(crate) use endpoint::{Endpoint, PostError, Posted, Refusal, Speech, reason};
 pub(crate) use events::{EventStream, StreamError};
 pub(crate) use follow::{Broken, Follow};
 
@@ -44,7 +43,6 @@ const OWN_STREAM_WAIT: Duration = Duration::from_secs(1);
 pub(crate) struct Http {
     endpoint: Arc<Endpoint>,
     router: Arc<Router>,
-    next_id: AtomicU64,
 }
 
 /// Sends what the server asked for.
@@ -56,7 +54,7 @@ struct HttpReplies {
 impl Http {
     pub(crate) fn new(target: HttpTarget, open: &Open) -> Self {
         let router = Router::new(Arc::clone(&open.events), Arc::clone(&open.spawn), CancellationToken::new());
-        Self { endpoint: Arc::new(Endpoint::new(target)), router, next_id: AtomicU64::new(1) }
+        Self { endpoint: Arc::new(Endpoint::new(target)), router }
     }
 
     fn replies(&self, voice: &Voice) -> Arc<dyn Replies> {
@@ -135,12 +133,12 @@ impl Http {
             PostError::NotSent(why) => RequestError::NotSent(why),
             PostError::Lost(why) => RequestError::Lost(why),
             PostError::BadAnswer(why) => RequestError::BadAnswer(why),
-            PostError::Unauthorized(status) => RequestError::Unauthorized(status),
+            PostError::Unauthorized(Refusal { status, .. }) => RequestError::Unauthorized(status),
             PostError::Forgotten => {
                 self.forget();
                 RequestError::SessionExpired
             }
-            PostError::Status(status) => {
+            PostError::Status(Refusal { status, .. }) => {
                 let why = format!("HTTP {status}");
                 // A proxy says these of a server that may be at it.
                 let unknown = matches!(status, 502..=504);
@@ -193,23 +191,17 @@ impl Channel for Http {
         params: Option<&RawValue>,
         options: RequestOptions,
     ) -> Result<Raw, Failed> {
-        if options.cancel.is_cancelled() {
-            return Err(RequestError::Cancelled.into());
-        }
         if self.endpoint.is_forgotten() {
             return Err(RequestError::SessionExpired.into());
         }
-        if self.closed().is_cancelled() {
-            return Err(RequestError::NotSent("the connection has ended".to_owned()).into());
-        }
-        let id = self.next_id.fetch_add(1, Ordering::Relaxed);
-        let text = voice.request(id, method, params, options.progress.is_some(), options.capabilities.as_deref());
+        let Begun { id, text } = self.router.begin(voice, method, params, &options)?;
         let speech = Speech::of(voice.version).with_names(method, params, options.param_headers.as_deref());
         let origin = Origin { tag: options.tag, until: self.closed().child_token() };
         let hears = options.progress.is_some();
         if hears {
             // The router is never ended: over HTTP each request hears for itself that the connection did.
-            self.router.expect(id, Call { answer: None, progress: options.progress, started: true })?;
+            self.router
+                .expect(id, Call { answer: None, progress: options.progress, started: true, server_may_end: false })?;
         }
         let mut abandon = Abandon { http: self, voice, id, hears, tells: true, origin: &origin };
         let outcome = tokio::select! {
@@ -235,7 +227,7 @@ impl Channel for Http {
             return;
         }
         let (router, endpoint) = (Arc::clone(&self.router), Arc::clone(&self.endpoint));
-        let http = Self { endpoint, router, next_id: AtomicU64::new(0) };
+        let http = Self { endpoint, router };
         let voice = voice.clone();
         let (unheard, heard) = oneshot::channel();
         self.router.spawn(async move {

@@ -1,7 +1,6 @@
 //! A connection over two byte streams: one message a line, as servers on stdio speak.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use footbridge_shared::limits::MAX_MESSAGE_BYTES;
@@ -11,16 +10,17 @@ use futures::FutureExt as _;
 use futures::future::BoxFuture;
 use serde_json::value::RawValue;
 use tokio::io::{AsyncRead, AsyncWrite};
-use tokio::sync::oneshot;
+use tokio::sync::{OwnedSemaphorePermit, oneshot};
 use tokio_util::sync::CancellationToken;
 
 use crate::client::opened::{Channel, Failed};
-use crate::client::router::{Call, Origin, Replies, Router};
+use crate::client::router::{Begun, Call, Origin, Replies, Router};
 use crate::client::voice::Voice;
 use crate::client::{Open, RequestOptions};
 use crate::error::RequestError;
 use crate::lines::{Line, Lines};
-use crate::message::{Message, write_call};
+use crate::listen::LISTEN;
+use crate::message::{Message, Outlined, write_call};
 
 mod queue;
 #[cfg(test)]
@@ -40,7 +40,6 @@ pub(crate) struct Streams {
     queue: Queue,
     /// Fired, what is queued is written, and then the writer closed.
     finish: CancellationToken,
-    next_id: AtomicU64,
 }
 
 impl Streams {
@@ -71,7 +70,16 @@ impl Streams {
                 () = read(reader, &routes, &replies, &*noise) => routes.end("the server ended"),
             }
         });
-        Self { router, queue, finish, next_id: AtomicU64::new(1) }
+        Self { router, queue, finish }
+    }
+
+    /// Waits for room in the queue for as long as the connection is open.
+    async fn room(&self, bytes: usize) -> Result<Option<OwnedSemaphorePermit>, RequestError> {
+        tokio::select! {
+            biased;
+            () = self.closed().cancelled() => self.router.check_open().map(|()| None),
+            room = self.queue.room(bytes) => Ok(room),
+        }
     }
 }
 
@@ -94,7 +102,10 @@ async fn read(
                     None => noise(&readable(bytes)),
                 }
             }
-            Line::TooLong => noise(&format!("(a line of more than {MAX_MESSAGE_BYTES} bytes)")),
+            Line::TooLong(outline) => {
+                router.take_too_long(Outlined::of(outline), || Arc::clone(replies));
+                noise(&format!("(a line of more than {MAX_MESSAGE_BYTES} bytes)"));
+            }
         }
     }
 }
@@ -114,16 +125,22 @@ impl Channel for Streams {
         params: Option<&RawValue>,
         options: RequestOptions,
     ) -> Result<Raw, Failed> {
-        let id = self.next_id.fetch_add(1, Ordering::Relaxed);
-        let text = voice.request(id, method, params, options.progress.is_some(), options.capabilities.as_deref());
+        let Begun { id, text } = self.router.begin(voice, method, params, &options)?;
         let room = tokio::select! {
             biased;
             () = options.cancel.cancelled() => return Err(RequestError::Cancelled.into()),
-            () = self.closed().cancelled() => return Err(ended().into()),
-            room = self.queue.room(text.len()) => room,
+            room = self.room(text.len()) => room?,
         };
         let (answers, answer) = oneshot::channel();
-        self.router.expect(id, Call { answer: Some(answers), progress: options.progress, started: false })?;
+        self.router.expect(
+            id,
+            Call {
+                answer: Some(answers),
+                progress: options.progress,
+                started: false,
+                server_may_end: method == LISTEN,
+            },
+        )?;
         // Before it is agreed on how to speak, a server need not know how a request is cancelled.
         let abandon = Abandon { streams: self, id, tells: voice.version.is_some() && method != "server/discover" };
         self.queue.push(text, Some(id), room);
@@ -139,14 +156,9 @@ impl Channel for Streams {
     async fn notify(&self, _: &Voice, method: &str, params: Option<&RawValue>) -> Result<(), RequestError> {
         let mut text = String::new();
         write_call(&mut text, None, method, params);
-        tokio::select! {
-            biased;
-            () = self.closed().cancelled() => Err(ended()),
-            room = self.queue.room(text.len()) => {
-                self.queue.push(text, None, room);
-                Ok(())
-            }
-        }
+        let room = self.room(text.len()).await?;
+        self.queue.push(text, None, room);
+        Ok(())
     }
 
     fn closed(&self) -> &CancellationToken {
@@ -158,10 +170,6 @@ impl Channel for Streams {
         // A server ends when nothing can come any more.
         self.closed().cancelled().await;
     }
-}
-
-fn ended() -> RequestError {
-    RequestError::NotSent("the connection has ended".to_owned())
 }
 
 /// Ends a request that nobody waits for any more: dropped before the answer, the server is told.

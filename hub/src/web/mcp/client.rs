@@ -16,7 +16,7 @@ use super::session::Session;
 use super::stream::Stream;
 use crate::dispatch::catalog::Resolution;
 use crate::domain::call::{CallEvent, EventSink};
-use crate::domain::mcp::{McpClient, McpServer, declined};
+use crate::domain::mcp::{McpClient, McpServer, can_be_asked, declined};
 use crate::domain::tool::Origin;
 
 /// A question to a person.
@@ -168,34 +168,6 @@ impl Client {
         self.stream().tell(notification_text("notifications/message", &params));
     }
 
-    /// Whether the client said that it can answer this.
-    fn can(&self, method: &str, params: &Raw) -> bool {
-        let Some(capabilities) = Fields::of(McpClient::capabilities(self)) else { return false };
-        let params = Fields::of(params).unwrap_or_default();
-        let has = |capability: &str, part: &str| {
-            capabilities.get(capability).and_then(|raw| Fields::of(raw)).is_some_and(|parts| parts.get(part).is_some())
-        };
-        match method {
-            ELICITATION => {
-                let Some(elicitation) = capabilities.get("elicitation").and_then(|raw| Fields::of(raw)) else {
-                    return false;
-                };
-                if params.read::<String>("mode").as_deref() == Some("url") {
-                    elicitation.get("url").is_some()
-                } else {
-                    // It says nothing: forms were all there was.
-                    elicitation.is_empty() || elicitation.get("form").is_some()
-                }
-            }
-            "sampling/createMessage" => {
-                let tools = params.get("tools").is_some() || params.get("toolChoice").is_some();
-                capabilities.get("sampling").is_some() && (!tools || has("sampling", "tools"))
-            }
-            "roots/list" => capabilities.get("roots").is_some(),
-            _ => false,
-        }
-    }
-
     /// In the view of everything a person must know who asks.
     async fn named(&self, method: &str, params: Raw) -> Raw {
         if method != ELICITATION {
@@ -294,7 +266,7 @@ impl McpClient for Client {
     }
 
     async fn request(&self, method: &str, params: Raw) -> Result<Raw, RpcError> {
-        if !self.can(method, &params) {
+        if !can_be_asked(McpClient::capabilities(self), method, &params) {
             return declined(method);
         }
         let params = self.named(method, params).await;

@@ -3,22 +3,33 @@
 
 use std::collections::HashMap;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 
+use footbridge_shared::limits::MAX_MESSAGE_BYTES;
 use footbridge_shared::message::Raw;
 use futures::future::BoxFuture;
 use parking_lot::Mutex;
 use serde::Deserialize;
 use serde_json::value::RawValue;
-use tokio::sync::{Semaphore, oneshot};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore, oneshot};
 use tokio_util::sync::CancellationToken;
 
-use super::{Events, OnProgress, Progress, Spawn, Tag};
-use crate::codes::INTERNAL_ERROR;
+use super::voice::Voice;
+use super::{Events, OnProgress, Progress, RequestOptions, Spawn, Tag};
+use crate::codes::{INTERNAL_ERROR, INVALID_REQUEST, PARSE_ERROR};
 use crate::error::{RequestError, RpcError};
-use crate::message::{Message, RequestId};
+use crate::message::{Message, Outlined, RequestId};
+
+#[cfg(test)]
+mod tests;
 
 /// How many questions of one server are asked at the same time. More are refused.
 const MAX_QUESTIONS: usize = 64;
+/// How many bytes the parameters of those questions have together. What is more is refused.
+const MAX_QUESTION_BYTES: usize = 2 * MAX_MESSAGE_BYTES;
+/// How many answers that are ours alone, to pings and to questions that are refused, wait to be sent to one server. A
+/// server that asks for more does not read them, and gets none: every one is a task, and over HTTP a request.
+const MAX_SIDE_REPLIES: usize = 64;
 
 /// Where answers to a server's questions go.
 pub(crate) trait Replies: Send + Sync {
@@ -42,6 +53,8 @@ pub(crate) struct Call {
     pub(crate) progress: Option<OnProgress>,
     /// Whether any of it was written to the server.
     pub(crate) started: bool,
+    /// Whether the server may cancel it.
+    pub(crate) server_may_end: bool,
 }
 
 #[derive(Default)]
@@ -59,7 +72,19 @@ pub(crate) struct Router {
     /// The server's questions that are being answered; cancelled, they are withdrawn.
     questions: Mutex<HashMap<RequestId, CancellationToken>>,
     room: Arc<Semaphore>,
+    /// Bytes of the questions' parameters.
+    bytes: Arc<Semaphore>,
+    side: Arc<Semaphore>,
+    next_id: AtomicU64,
     closed: CancellationToken,
+}
+
+/// A request that is about to be sent.
+pub(crate) struct Begun {
+    /// What it is called on the connection.
+    pub(crate) id: u64,
+    /// What is written.
+    pub(crate) text: String,
 }
 
 impl Router {
@@ -70,8 +95,36 @@ impl Router {
             calls: Mutex::default(),
             questions: Mutex::default(),
             room: Arc::new(Semaphore::new(MAX_QUESTIONS)),
+            bytes: Arc::new(Semaphore::new(MAX_QUESTION_BYTES)),
+            side: Arc::new(Semaphore::new(MAX_SIDE_REPLIES)),
+            next_id: AtomicU64::new(1),
             closed,
         })
+    }
+
+    /// Begins a request, whichever way it goes.
+    pub(crate) fn begin(
+        &self,
+        voice: &Voice,
+        method: &str,
+        params: Option<&RawValue>,
+        options: &RequestOptions,
+    ) -> Result<Begun, RequestError> {
+        if options.cancel.is_cancelled() {
+            return Err(RequestError::Cancelled);
+        }
+        self.check_open()?;
+        let id = self.next_id.fetch_add(1, Ordering::Relaxed);
+        let text = voice.request(id, method, params, options.progress.is_some(), options.capabilities.as_deref());
+        Ok(Begun { id, text })
+    }
+
+    /// Whether anything can be sent.
+    pub(crate) fn check_open(&self) -> Result<(), RequestError> {
+        if self.closed.is_cancelled() {
+            return Err(RequestError::NotSent("the connection has ended".to_owned()));
+        }
+        Ok(())
     }
 
     /// Fires when the connection has ended.
@@ -135,19 +188,39 @@ impl Router {
     }
 
     fn take_answer(&self, id: Option<&RequestId>, outcome: Result<Raw, RpcError>) {
+        let unread = matches!(&outcome, Err(error) if matches!(error.code, PARSE_ERROR | INVALID_REQUEST));
         let call = {
             let mut calls = self.calls.lock();
             let id = match id {
                 Some(id) => id.as_number(),
-                // The server could not read a request. If there is one alone, it is that.
-                None if calls.open.len() == 1 => calls.open.keys().next().copied(),
+                // The server could not read a message. If there is one request alone, it is that. No other error is without
+                // an id, so such a one says nothing of it: it may be about a notification, or made up.
+                None if unread && calls.open.len() == 1 => calls.open.keys().next().copied(),
                 None => None,
             };
+            // What is answered another way goes on, whatever is said here.
+            let id = id.filter(|id| calls.open.get(id).is_some_and(|call| call.answer.is_some()));
             id.and_then(|id| calls.open.remove(&id))
         };
         match call.and_then(|call| call.answer) {
             Some(answer) => drop(answer.send(outcome.map_err(RequestError::Rpc))),
             None => tracing::debug!("an MCP server answered what nobody waits for"),
+        }
+    }
+
+    /// Takes in what is known of a message that is too long: whoever waits for it hears so. One of which nothing is known
+    /// is most likely none.
+    pub(crate) fn take_too_long(self: &Arc<Self>, message: Outlined, replies: impl FnOnce() -> Arc<dyn Replies>) {
+        let why = format!("it has more than {MAX_MESSAGE_BYTES} bytes");
+        match message {
+            Outlined::Response(id) => {
+                let call = id.as_number().and_then(|id| self.forget(id));
+                if let Some(answer) = call.and_then(|call| call.answer) {
+                    let _ = answer.send(Err(RequestError::BadAnswer(why)));
+                }
+            }
+            Outlined::Request(id) => self.reply_aside(id, Err(RpcError::new(INVALID_REQUEST, why)), replies()),
+            Outlined::Other => {}
         }
     }
 
@@ -186,12 +259,20 @@ impl Router {
         let question = self.questions.lock().remove(&id);
         match (question, id.as_number()) {
             (Some(question), _) => question.cancel(),
-            // A server without session ends a subscription so, which is a request of ours.
-            (None, Some(number)) => {
-                let call = self.forget(number).and_then(|call| call.answer);
-                call.map(|answer| answer.send(Err(RequestError::Lost("the server cancelled it".to_owned()))));
-            }
+            (None, Some(number)) => self.end_subscription(number),
             (None, None) => {}
+        }
+    }
+
+    /// A server without session ends a subscription by cancelling it, which is a request of ours. All other ids that a
+    /// server cancels are those of its own questions, which may long have been answered: they say nothing of our requests.
+    fn end_subscription(&self, id: u64) {
+        let call = {
+            let mut calls = self.calls.lock();
+            if calls.open.get(&id).is_some_and(|call| call.server_may_end) { calls.open.remove(&id) } else { None }
+        };
+        if let Some(answer) = call.and_then(|call| call.answer) {
+            let _ = answer.send(Err(RequestError::Lost("the server cancelled it".to_owned())));
         }
     }
 
@@ -204,13 +285,11 @@ impl Router {
         replies: Arc<dyn Replies>,
     ) {
         if method == "ping" {
-            let pong = Message::Response { id: Some(id), outcome: Ok(empty_object()) };
-            return self.spawn(async move { replies.reply(pong).await });
+            return self.reply_aside(id, Ok(empty_object()), replies);
         }
-        let Ok(place) = Arc::clone(&self.room).try_acquire_owned() else {
+        let Some(place) = self.place(params.as_deref()) else {
             let busy = RpcError::new(INTERNAL_ERROR, "too many questions at the same time");
-            return self
-                .spawn(async move { replies.reply(Message::Response { id: Some(id), outcome: Err(busy) }).await });
+            return self.reply_aside(id, Err(busy), replies);
         };
         let withdrawn = origin.until.child_token();
         let tag = origin.tag;
@@ -228,6 +307,29 @@ impl Router {
                     () = router.closed.cancelled() => {}
                     () = replies.reply(Message::Response { id: Some(id), outcome }) => {}
                 }
+            }
+            drop(place);
+        });
+    }
+
+    /// Room for one more question, in number and in bytes.
+    fn place(&self, params: Option<&RawValue>) -> Option<[OwnedSemaphorePermit; 2]> {
+        let bytes = params.map_or(0, |params| params.get().len()).min(MAX_QUESTION_BYTES);
+        let room = Arc::clone(&self.room).try_acquire_owned().ok()?;
+        let bytes = Arc::clone(&self.bytes).try_acquire_many_owned(u32::try_from(bytes).ok()?).ok()?;
+        Some([room, bytes])
+    }
+
+    /// Sends an answer that nobody had to be asked for, unless too many of them wait already.
+    fn reply_aside(self: &Arc<Self>, id: RequestId, outcome: Result<Raw, RpcError>, replies: Arc<dyn Replies>) {
+        let Ok(place) = Arc::clone(&self.side).try_acquire_owned() else {
+            return tracing::debug!("an MCP server that reads no answers gets no more of them");
+        };
+        let router = Arc::clone(self);
+        self.spawn(async move {
+            tokio::select! {
+                () = router.closed.cancelled() => {}
+                () = replies.reply(Message::Response { id: Some(id), outcome }) => {}
             }
             drop(place);
         });

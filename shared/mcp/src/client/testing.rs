@@ -46,6 +46,13 @@ pub(crate) enum Heard {
 /// Tells the test what it hears. Answers `echo` with its parameters and refuses `refuse`; all else it leaves open.
 pub(crate) struct Recorder(mpsc::UnboundedSender<Heard>);
 
+impl Recorder {
+    pub(crate) fn new() -> (Self, mpsc::UnboundedReceiver<Heard>) {
+        let (tell, heard) = mpsc::unbounded_channel();
+        (Self(tell), heard)
+    }
+}
+
 struct Withdrawal(mpsc::UnboundedSender<Heard>, String);
 
 impl Drop for Withdrawal {
@@ -77,14 +84,14 @@ impl Events for Recorder {
 
 /// How tests connect, and what the server says by itself.
 pub(crate) fn open(preferred: Preferred) -> (Open, mpsc::UnboundedReceiver<Heard>, Arc<Tasks>) {
-    let (tell, heard) = mpsc::unbounded_channel();
+    let (recorder, heard) = Recorder::new();
     let tasks = Arc::new(Tasks::default());
     let open = Open {
         preferred,
         client_info: raw(r#"{"name":"test","version":"1"}"#),
         capabilities: raw(r#"{"roots":{}}"#),
         timeout: Duration::from_secs(60),
-        events: Arc::new(Recorder(tell)),
+        events: Arc::new(recorder),
         spawn: Arc::clone(&tasks) as Arc<dyn Spawn>,
     };
     (open, heard, tasks)

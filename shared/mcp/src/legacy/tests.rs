@@ -44,14 +44,16 @@ async fn messages_go_to_the_address_that_the_stream_tells() {
         pong.accept();
         stream.message(&json!({"jsonrpc": "2.0", "id": id, "result": 1})).await;
         server.expect("n").await.answer(404, "text/plain", "");
+        server.expect("e").await.error(400, json!(null), -7, "no");
     };
     let asking = async {
         let ask = |method| connection.request(method, None, RequestOptions::default());
-        (ask("m").await, ask("n").await)
+        (ask("m").await, ask("n").await, ask("e").await)
     };
-    let ((answer, refused), ()) = tokio::join!(asking, serving);
+    let ((answer, refused, error), ()) = tokio::join!(asking, serving);
     assert_eq!(answer.unwrap().get(), "1");
     assert!(matches!(refused, Err(RequestError::BadAnswer(_))));
+    assert!(matches!(error, Err(RequestError::Rpc(error)) if error.code == -7));
 
     // One that is dropped is cancelled there; the end of the stream ends what is open.
     tokio::select! {

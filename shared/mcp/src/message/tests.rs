@@ -137,6 +137,13 @@ fn what_is_no_message_is_refused_with_its_code() {
 }
 
 #[test]
+fn an_id_that_is_very_long_is_none() {
+    let read = |bytes: usize| RequestId::of(&format!(r#""{}""#, "x".repeat(bytes - 2)));
+    assert!(read(MAX_ID_BYTES).is_some() && read(MAX_ID_BYTES + 1).is_none());
+    assert!(NO_ID.contains(&MAX_ID_BYTES.to_string()));
+}
+
+#[test]
 fn a_batch_is_several_messages_and_a_null_result_is_one() {
     let batch = r#" [{"jsonrpc":"2.0","method":"m"},{"jsonrpc":"2.0","id":1,"result":null}]"#;
     let messages = Message::parse_all(batch).unwrap();

@@ -108,22 +108,85 @@ async fn a_forgotten_session_is_opened_again_without_the_client() {
 #[tokio::test]
 async fn every_request_is_answered_whatever_becomes_of_it() {
     let mut relayed = relayed().await;
-    for (id, why) in [(1, "refused the token"), (2, "HTTP 500"), (3, "no answer"), (4, "may have done it")] {
+    for (id, why) in [
+        (1, "refused the token"),
+        (2, "HTTP 500"),
+        (3, "no answer"),
+        (4, "may have done it"),
+        (6, "HTTP 404: no pack `x`; see `footbridge packs`"),
+    ] {
         relayed.send(json!({"jsonrpc": "2.0", "id": id, "method": "m"})).await;
         let asked = relayed.server.expect("m").await;
         match id {
             1 => asked.answer(401, "text/plain", ""),
             2 => asked.answer(500, "text/plain", ""),
             3 => asked.accept(),
+            6 => {
+                let problem = json!({"detail": "no pack `x`\u{202e}", "hint": "see `footbridge packs`", "status": 404});
+                asked.answer(404, "application/problem+json", &problem.to_string());
+            }
             _ => drop(asked.stream()),
         }
         let answer = relayed.comes().await;
         assert_eq!(answer["id"], id);
-        assert!(answer["error"]["message"].as_str().unwrap().contains(why), "{answer}");
+        let message = answer["error"]["message"].as_str().unwrap();
+        assert!(message.contains(why) && message.contains(" at http://127.0.0.1:"), "{answer}");
+        assert!(message.contains("/mcp: "), "{answer}");
     }
     relayed.send(json!({"jsonrpc": "2.0", "id": 5, "method": "m"})).await;
     relayed.server.expect("m").await.error(400, Value::Null, -32602, "bad");
     assert_eq!(relayed.comes().await, json!({"jsonrpc": "2.0", "id": 5, "error": {"code": -32602, "message": "bad"}}));
+}
+
+#[tokio::test]
+async fn nothing_answers_what_was_cancelled_in_a_session() {
+    let mut relayed = relayed().await;
+    let _own = relayed.initialize().await;
+    for streams in [true, false] {
+        relayed.send(json!({"jsonrpc": "2.0", "id": 1, "method": "m"})).await;
+        let asked = relayed.server.expect("m").await;
+        let told =
+            json!({"jsonrpc": "2.0", "method": "notifications/cancelled", "params": {"requestId": 1, "reason": "x"}});
+        let told = Message::parse(&told.to_string()).unwrap();
+        let serving = async {
+            if streams {
+                let stream = asked.stream();
+                stream.text("id: 1\nretry: 1\ndata:\n\n").await;
+                relayed.server.expect("notifications/cancelled").await.accept();
+                stream.dropped().await;
+            } else {
+                let told = relayed.server.expect("notifications/cancelled").await;
+                assert_eq!(told.headers["mcp-session-id"], "s1");
+                // As a hub does with a call that was stopped.
+                asked.accept();
+                told.accept();
+            }
+        };
+        tokio::join!(relayed.relay.send(told), serving);
+        relayed.relay.idle().await;
+    }
+    // It is not looked for again, and the next that comes is the answer to the next request.
+    assert!(relayed.server.is_idle());
+    relayed.send(json!({"jsonrpc": "2.0", "id": 2, "method": "n"})).await;
+    relayed.server.expect("n").await.result(&json!(2));
+    assert_eq!(relayed.comes().await, json!({"jsonrpc": "2.0", "id": 2, "result": 2}));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_hub_that_is_not_there_is_named() {
+    let nobody = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let address = nobody.local_addr().unwrap();
+    drop(nobody);
+    let mut target = HttpServer::start().await.target;
+    target.url = format!("http://me:secret@{address}/mcp?key=secret").parse().unwrap();
+    let tasks = Arc::new(Tasks::default());
+    let (relay, mut comes) = HttpRelay::start(target, Arc::clone(&tasks) as Arc<dyn Spawn>);
+    relay.send(Message::parse(r#"{"jsonrpc":"2.0","id":1,"method":"m"}"#).unwrap()).await;
+    let answer = comes.recv().await.unwrap().to_text();
+    for said in [format!(" at http://{address}/mcp: "), "`footbridge up`".to_owned()] {
+        assert!(answer.contains(&said), "{answer}");
+    }
+    assert!(!answer.contains("secret"), "{answer}");
 }
 
 #[tokio::test]

@@ -14,12 +14,17 @@ use serde_json::value::RawValue;
 use super::events::EventStream;
 use crate::client::HttpTarget;
 use crate::codes::HEADER_MISMATCH;
+use crate::fields::read_field;
 use crate::headers::{self, ParamHeaders};
 use crate::message::Message;
 use crate::version::{Lifecycle, Version};
 
 /// Characters of a cause that are told.
 const MAX_REASON_CHARS: usize = 300;
+/// The media type of a problem.
+const PROBLEM_JSON: &str = "application/problem+json";
+/// Bytes of a problem that is read.
+const MAX_PROBLEM_BYTES: usize = 16 * 1024;
 
 /// How a message is spoken over HTTP: its headers.
 #[derive(Debug, Clone, Default)]
@@ -98,13 +103,22 @@ pub(crate) enum PostError {
     /// It may have.
     Lost(String),
     /// 401 or 403.
-    Unauthorized(u16),
+    Unauthorized(Refusal),
     /// The server does not know the session. It did nothing.
     Forgotten,
     /// A status, and no message.
-    Status(u16),
+    Status(Refusal),
     /// No message, and no status that says why.
     BadAnswer(String),
+}
+
+/// An HTTP status that refuses.
+#[derive(Debug)]
+pub(crate) struct Refusal {
+    pub(crate) status: u16,
+    /// What the server says of it, where that is a problem of RFC 9457: `detail`, and the `hint` that hubs give. It is to
+    /// be shown to whoever chose the server alone.
+    pub(crate) said: Option<String>,
 }
 
 /// A server's endpoint, and the session there.
@@ -161,14 +175,21 @@ impl Endpoint {
             headers.insert(&headers::LAST_EVENT_ID, after);
         }
         let request = self.target.client.get(self.target.url.clone()).headers(headers);
-        let response = request.send().await.map_err(|error| send_error(&error))?;
+        let mut response = request.send().await.map_err(|error| send_error(&error))?;
         match response.status() {
             status if status.is_success() && is_media(&response, headers::EVENT_STREAM) => {
                 Ok(EventStream::new(response))
             }
             StatusCode::NOT_FOUND if session.is_some() => Err(PostError::Forgotten),
-            status => Err(refusal(status)),
+            _ => Err(refusal(&mut response).await),
         }
+    }
+
+    /// Where it is, as it can be shown: without what may be a credential.
+    pub(crate) fn place(&self) -> String {
+        let url = &self.target.url;
+        let port = url.port().map(|port| format!(":{port}")).unwrap_or_default();
+        format!("{}://{}{port}{}", url.scheme(), url.host_str().unwrap_or_default(), url.path())
     }
 
     /// Ends the session at the server, if there is one.
@@ -200,7 +221,7 @@ fn put_session(headers: &mut HeaderMap, session: Option<&HeaderValue>) {
 async fn posted(mut response: Response, in_session: bool) -> Result<Posted, PostError> {
     let status = response.status();
     if matches!(status, StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN) {
-        return Err(PostError::Unauthorized(status.as_u16()));
+        return Err(refusal(&mut response).await);
     }
     if status == StatusCode::NOT_FOUND && in_session {
         return Err(PostError::Forgotten);
@@ -215,10 +236,10 @@ async fn posted(mut response: Response, in_session: bool) -> Result<Posted, Post
         return match status.is_success() {
             true if response.content_length() == Some(0) => Ok(Posted::Nothing),
             true => Err(PostError::BadAnswer("it is neither JSON nor a stream of events".to_owned())),
-            false => Err(refusal(status)),
+            false => Err(refusal(&mut response).await),
         };
     }
-    let body = read_body(&mut response).await?;
+    let body = read_body(&mut response, MAX_MESSAGE_BYTES).await?;
     if status.is_success() && body.is_empty() {
         return Ok(Posted::Nothing);
     }
@@ -232,7 +253,7 @@ async fn posted(mut response: Response, in_session: bool) -> Result<Posted, Post
             Ok(Posted::Messages(messages))
         }
         _ if status.is_success() => Err(PostError::BadAnswer("it is no message of JSON-RPC".to_owned())),
-        _ => Err(refusal(status)),
+        _ => Err(refusal(&mut response).await),
     }
 }
 
@@ -243,21 +264,38 @@ fn speaks_of_session(message: &Message) -> bool {
         if error.code != HEADER_MISMATCH && error.message.to_ascii_lowercase().contains("session"))
 }
 
-fn refusal(status: StatusCode) -> PostError {
+async fn refusal(response: &mut Response) -> PostError {
+    let status = response.status();
+    let refusal = Refusal { status: status.as_u16(), said: problem(response).await };
     match status {
-        StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN => PostError::Unauthorized(status.as_u16()),
-        status => PostError::Status(status.as_u16()),
+        StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN => PostError::Unauthorized(refusal),
+        _ => PostError::Status(refusal),
     }
 }
 
-async fn read_body(response: &mut Response) -> Result<Vec<u8>, PostError> {
-    let too_large = || PostError::BadAnswer(format!("it has more than {MAX_MESSAGE_BYTES} bytes"));
+/// What a response says that is a problem. `None`: it is none, or a large one.
+async fn problem(response: &mut Response) -> Option<String> {
+    if !is_media(response, PROBLEM_JSON) {
+        return None;
+    }
+    let body = read_body(response, MAX_PROBLEM_BYTES).await.ok()?;
+    let problem: &RawValue = serde_json::from_slice(&body).ok()?;
+    let said: Vec<String> = ["detail", "hint"]
+        .iter()
+        .filter_map(|field| read_field::<String>(problem, field))
+        .map(|text| clean_and_cut(text.trim(), MAX_REASON_CHARS))
+        .filter(|text| !text.is_empty())
+        .collect();
+    (!said.is_empty()).then(|| said.join("; "))
+}
+
+async fn read_body(response: &mut Response, max_bytes: usize) -> Result<Vec<u8>, PostError> {
+    let too_large = || PostError::BadAnswer(format!("it has more than {max_bytes} bytes"));
     let announced = response.content_length().unwrap_or_default();
-    let announced =
-        usize::try_from(announced).ok().filter(|bytes| *bytes <= MAX_MESSAGE_BYTES).ok_or_else(too_large)?;
+    let announced = usize::try_from(announced).ok().filter(|bytes| *bytes <= max_bytes).ok_or_else(too_large)?;
     let mut body = Vec::with_capacity(announced);
     while let Some(piece) = response.chunk().await.map_err(|error| PostError::Lost(reason(&error)))? {
-        if body.len() + piece.len() > MAX_MESSAGE_BYTES {
+        if body.len() + piece.len() > max_bytes {
             return Err(too_large());
         }
         body.extend_from_slice(&piece);

@@ -3,18 +3,24 @@
 use std::time::Duration;
 
 use tokio::sync::oneshot;
+use tokio::time::Instant;
 
-use super::endpoint::{Endpoint, PostError, Speech};
+use super::endpoint::{Endpoint, PostError, Refusal, Speech};
 use super::events::{EventStream, StreamError};
 
 /// How long to wait after the first break, if the server does not say.
 const FIRST_WAIT: Duration = Duration::from_millis(250);
-/// How long to wait at most.
+/// How long to wait at most, and how long a stream has to last to count as one that works: what stands between cuts
+/// streams on which nothing comes.
 const MAX_WAIT: Duration = Duration::from_secs(30);
 /// How long a server may make us wait.
 const MAX_RETRY: Duration = Duration::from_secs(300);
 /// How often the stream of an answer is looked for without anything coming.
 const MAX_FAILURES: u32 = 6;
+
+/// Bytes of an event's id. It is kept, and sent in a header when the stream is resumed; after an event with a longer one
+/// it cannot be.
+const MAX_EVENT_ID_BYTES: usize = 4096;
 
 /// Why a stream is over.
 #[derive(Debug)]
@@ -35,9 +41,9 @@ pub(crate) struct Follow<'a> {
     speech: &'a Speech,
     stream: Option<EventStream>,
     last_id: Option<String>,
-    retry: Option<Duration>,
-    /// Breaks without anything in between.
-    failures: u32,
+    patience: Patience,
+    /// When `stream` was opened.
+    opened: Instant,
     /// It is the server's own: begun anew where it cannot be resumed, and looked for as long as it takes.
     standalone: bool,
     /// Dropped when the server has answered for the first time, whatever it said.
@@ -47,16 +53,7 @@ pub(crate) struct Follow<'a> {
 impl<'a> Follow<'a> {
     /// The stream that answers a request. It is resumed if it had events with ids.
     pub(crate) fn answer(endpoint: &'a Endpoint, speech: &'a Speech, stream: EventStream) -> Self {
-        Self {
-            endpoint,
-            speech,
-            stream: Some(stream),
-            last_id: None,
-            retry: None,
-            failures: 0,
-            standalone: false,
-            unheard: None,
-        }
+        Self { stream: Some(stream), standalone: false, ..Self::standalone(endpoint, speech) }
     }
 
     /// The server's own stream.
@@ -66,8 +63,8 @@ impl<'a> Follow<'a> {
             speech,
             stream: None,
             last_id: None,
-            retry: None,
-            failures: 0,
+            patience: Patience::default(),
+            opened: Instant::now(),
             standalone: true,
             unheard: None,
         }
@@ -88,12 +85,15 @@ impl<'a> Follow<'a> {
             };
             let broke = match stream.next().await {
                 Ok(Some(event)) => {
-                    self.retry = event.retry.or(self.retry);
+                    self.patience.retry = event.retry.or(self.patience.retry);
                     let is_message = event.is_message();
-                    self.last_id = event.id.or(self.last_id.take());
+                    if let Some(id) = event.id {
+                        // After another one than the last the stream cannot go on: what came would come again.
+                        self.last_id = (1..=MAX_EVENT_ID_BYTES).contains(&id.len()).then_some(id);
+                    }
                     match event.data {
                         Some(data) if is_message && !data.trim().is_empty() => {
-                            self.failures = 0;
+                            self.patience.failures = 0;
                             return Ok(data);
                         }
                         _ => continue,
@@ -104,6 +104,7 @@ impl<'a> Follow<'a> {
                 Err(StreamError::TooLarge(why)) => return Err(Broken::BadAnswer(why)),
             };
             self.stream = None;
+            self.patience.ended_after(self.opened.elapsed());
             self.failed(broke).await?;
         }
     }
@@ -112,14 +113,19 @@ impl<'a> Follow<'a> {
         let opened = self.endpoint.get(self.speech, self.last_id.as_deref()).await;
         self.unheard = None;
         match opened {
-            Ok(stream) => self.stream = Some(stream),
+            Ok(stream) => {
+                self.stream = Some(stream);
+                self.opened = Instant::now();
+            }
             Err(PostError::Forgotten) => return Err(Broken::Forgotten),
-            Err(PostError::Unauthorized(status)) => return Err(Broken::Refused(status)),
+            Err(PostError::Unauthorized(Refusal { status, .. })) => return Err(Broken::Refused(status)),
             // The server does not want to; these two are for the moment.
-            Err(PostError::Status(status)) if (400..500).contains(&status) && !matches!(status, 408 | 429) => {
+            Err(PostError::Status(Refusal { status, .. }))
+                if (400..500).contains(&status) && !matches!(status, 408 | 429) =>
+            {
                 return Err(Broken::Refused(status));
             }
-            Err(PostError::Status(status)) => self.failed(format!("HTTP {status}")).await?,
+            Err(PostError::Status(Refusal { status, .. })) => self.failed(format!("HTTP {status}")).await?,
             Err(PostError::NotSent(why) | PostError::Lost(why) | PostError::BadAnswer(why)) => self.failed(why).await?,
         }
         Ok(())
@@ -127,9 +133,32 @@ impl<'a> Follow<'a> {
 
     /// Waits until it is time to look for the stream again.
     async fn failed(&mut self, why: String) -> Result<(), Broken> {
-        if !self.standalone && (self.last_id.is_none() || self.failures >= MAX_FAILURES) {
+        if !self.standalone && (self.last_id.is_none() || self.patience.failures >= MAX_FAILURES) {
             return Err(Broken::Lost(why));
         }
+        tokio::time::sleep(self.patience.next_wait()).await;
+        Ok(())
+    }
+}
+
+/// How long to wait before a stream is looked for again.
+#[derive(Debug, Default)]
+struct Patience {
+    /// What the server wants.
+    retry: Option<Duration>,
+    /// Breaks without anything in between, each soon after the stream was opened.
+    failures: u32,
+}
+
+impl Patience {
+    /// A stream ended that was open for so long.
+    fn ended_after(&mut self, lasted: Duration) {
+        if lasted > MAX_WAIT {
+            self.failures = 0;
+        }
+    }
+
+    fn next_wait(&mut self) -> Duration {
         let grown = FIRST_WAIT.saturating_mul(2u32.saturating_pow(self.failures)).min(MAX_WAIT);
         let wait = match self.retry {
             None => grown,
@@ -138,7 +167,26 @@ impl<'a> Follow<'a> {
             Some(retry) => retry.min(MAX_RETRY).max(grown),
         };
         self.failures = self.failures.saturating_add(1);
-        tokio::time::sleep(wait).await;
-        Ok(())
+        wait
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_stream_that_lasted_is_looked_for_soon_though_nothing_came() {
+        let mut patience = Patience::default();
+        let mut waits = |lasted, times| {
+            let wait = |_| {
+                patience.ended_after(Duration::from_secs(lasted));
+                patience.next_wait()
+            };
+            (0..times).map(wait).collect::<Vec<_>>()
+        };
+        assert_eq!(waits(60, 20), [FIRST_WAIT; 20]);
+        assert_eq!(waits(1, 10).last(), Some(&MAX_WAIT));
+        assert_eq!(waits(60, 1), [FIRST_WAIT]);
     }
 }

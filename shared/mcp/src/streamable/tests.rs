@@ -259,11 +259,15 @@ async fn a_stream_that_cannot_go_on_is_a_lost_answer() {
         stream.text("id: 1\nretry: 1\n\n").await;
         drop(stream);
         server.next(Method::GET).await.answer(405, "text/plain", "");
+        let stream = server.expect("c").await.stream();
+        stream.text(&format!("id: 1\nretry: 1\n\nid: {}\n\n", "x".repeat(4097))).await;
+        drop(stream);
     };
-    let asking = async { (ask(&connection, "a").await, ask(&connection, "b").await) };
-    let ((a, b), ()) = tokio::join!(asking, serving);
+    let asking = async { (ask(&connection, "a").await, ask(&connection, "b").await, ask(&connection, "c").await) };
+    let ((a, b, c), ()) = tokio::join!(asking, serving);
     assert!(matches!(a, Err(RequestError::Lost(_))), "{a:?}");
     assert!(matches!(b, Err(RequestError::Lost(why)) if why.contains("405")));
+    assert!(matches!(c, Err(RequestError::Lost(_))), "{c:?}");
     assert!(!connection.closed().is_cancelled());
 }
 

@@ -34,9 +34,10 @@ impl Queue {
         (Self { lines, room: Arc::new(Semaphore::new(QUEUE_BYTES)) }, waiting)
     }
 
-    /// Waits for room for so many bytes.
+    /// Waits for room for a text of so many bytes, and for what every line takes beside it: many that are short are much.
     pub(super) async fn room(&self, bytes: usize) -> Option<OwnedSemaphorePermit> {
-        let bytes = u32::try_from(bytes.clamp(1, QUEUE_BYTES)).unwrap_or(u32::MAX);
+        let bytes = bytes.saturating_add(size_of::<Waiting>());
+        let bytes = u32::try_from(bytes.min(QUEUE_BYTES)).unwrap_or(u32::MAX);
         // The semaphore is never closed.
         Arc::clone(&self.room).acquire_many_owned(bytes).await.ok()
     }
@@ -79,4 +80,22 @@ pub(super) async fn write_lines(
         }
     }
     writer.shutdown().await
+}
+
+#[cfg(test)]
+mod tests {
+    use futures::FutureExt as _;
+
+    use super::*;
+
+    #[test]
+    fn lines_that_are_short_fill_the_queue_too() {
+        let (queue, _waiting) = Queue::new();
+        let mut lines = 0;
+        while let Some(room) = queue.room(1).now_or_never() {
+            queue.push("x".to_owned(), None, room);
+            lines += 1;
+        }
+        assert!(lines > 0 && lines * size_of::<Waiting>() <= QUEUE_BYTES, "{lines}");
+    }
 }

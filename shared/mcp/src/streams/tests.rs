@@ -252,6 +252,30 @@ async fn a_line_beyond_all_limits_is_noise() {
 }
 
 #[tokio::test]
+async fn an_answer_beyond_all_limits_ends_its_request_at_once() {
+    let Opened { connection, mut server, noise: _noise, .. } = session().await;
+    let large = "x".repeat(MAX_MESSAGE_BYTES);
+    let serving = async {
+        let (first, second, third) = (server.expect("a").await, server.expect("b").await, server.expect("c").await);
+        // The id is before the result, or after it.
+        server.answer(&first, json!({"t": large})).await;
+        server
+            .write(&format!(r#"{{"error":{{"code":1,"message":"{large}"}},"jsonrpc":"2.0","id":{}}}"#, second["id"]))
+            .await;
+        server.write(&format!(r#"{{"jsonrpc":"2.0","id":"q","method":"m","params":{{"t":"{large}"}}}}"#)).await;
+        let refused = server.read().await.unwrap();
+        assert_eq!((&refused["id"], &refused["error"]["code"]), (&json!("q"), &json!(-32600)));
+        server.answer(&third, json!(3)).await;
+    };
+    let ask = |method| connection.request(method, None, RequestOptions::default());
+    let (first, second, third, ()) = tokio::join!(ask("a"), ask("b"), ask("c"), serving);
+    for large in [first, second] {
+        assert!(matches!(&large, Err(RequestError::BadAnswer(why)) if why.contains("more than")), "{large:?}");
+    }
+    assert_eq!(third.unwrap().get(), "3");
+}
+
+#[tokio::test]
 async fn progress_comes_to_whom_it_belongs() {
     let Opened { connection, mut server, mut heard, .. } = session().await;
     let (tell, mut told) = mpsc::unbounded_channel();
@@ -407,6 +431,9 @@ async fn a_list_is_read_page_by_page_within_its_limits() {
     assert_eq!((all.items.len(), all.cut.unwrap().contains("1 entries")), (1, true));
     let all = list(ListLimits { bytes: 3, ..limits }, &[(json!(["xy"]), json!("a"))]).await.unwrap();
     assert_eq!((all.items.len(), all.cut.unwrap().contains("3 bytes")), (0, true));
+    let long = "c".repeat(64 * 1024 + 1);
+    let all = list(limits, &[(json!([1]), json!(&long[1..])), (json!([2]), json!(long))]).await.unwrap();
+    assert_eq!((all.items.len(), all.cut.unwrap().contains("cursor of more than")), (2, true));
     assert!(matches!(list(limits, &[(json!("x"), json!(null))]).await, Err(RequestError::BadAnswer(_))));
 }
 
