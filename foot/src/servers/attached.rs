@@ -9,7 +9,7 @@ use footbridge_mcp::{Connection, Fields, Lifecycle, Raw, RequestOptions, RpcErro
 use footbridge_shared::id::Subject;
 use footbridge_shared::message::{Audience, Caller};
 use serde_json::json;
-use tokio_util::sync::CancellationToken;
+use tokio_util::sync::{CancellationToken, DropGuard};
 
 use super::router::{For, Router};
 use super::settings::SessionMode;
@@ -86,18 +86,34 @@ pub(super) struct Attached {
     pub(super) connection: Connection,
     pub(super) router: Arc<Router>,
     used_ms: AtomicU64,
+    /// Fires when nobody is to begin anything on it any more: it has ended, it was given up, or nobody holds it.
+    over: CancellationToken,
+    _over: DropGuard,
     /// Resources of a server without sessions that are followed, by address.
     followed: Mutex<HashMap<String, CancellationToken>>,
 }
 
 impl Attached {
     pub(super) fn new(connection: Connection, router: Arc<Router>, now: Duration) -> Arc<Self> {
-        Arc::new(Self { connection, router, used_ms: AtomicU64::new(millis(now)), followed: Mutex::default() })
+        let (over, used_ms) = (connection.closed().child_token(), AtomicU64::new(millis(now)));
+        let _over = over.clone().drop_guard();
+        Arc::new(Self { connection, router, used_ms, over, _over, followed: Mutex::default() })
     }
 
-    /// Whether it has ended.
+    /// Fires when nothing is to begin on it any more.
+    pub(super) const fn over(&self) -> &CancellationToken {
+        &self.over
+    }
+
+    /// Whether nothing is to begin on it any more.
     pub(super) fn is_over(&self) -> bool {
-        self.connection.closed().is_cancelled()
+        self.over.is_cancelled()
+    }
+
+    /// It turned out to be of no use: another one takes its place. What runs on it runs to its end, and the last who holds it
+    /// ends it.
+    pub(super) fn give_up(&self) {
+        self.over.cancel();
     }
 
     /// It is used now.
@@ -139,7 +155,7 @@ impl Attached {
             if followed.len() >= MAX_FOLLOWED {
                 return wrong("as many resources are followed as may be");
             }
-            let cancel = self.connection.closed().child_token();
+            let cancel = self.over.child_token();
             followed.insert(uri.clone(), cancel.clone());
             let attached = self.clone();
             tasks.run(async move {
@@ -154,19 +170,21 @@ impl Attached {
         Some(Ok(Fields::new().to_raw()))
     }
 
-    /// Hears of changes as long as the connection lasts, where a server without sessions tells of them to whoever asked.
-    pub(super) async fn listen(self: Arc<Self>) {
-        let server = self.connection.server();
-        let wanted = Subscriptions::offered(&server.capabilities);
-        if server.version.lifecycle() != Lifecycle::Stateless || wanted.is_empty() {
-            return;
-        }
-        let closed = self.connection.closed();
-        let listened = self.connection.listen(&wanted, closed.child_token()).await;
-        if let Err(error) = listened
-            && !closed.is_cancelled()
-        {
-            tracing::debug!(%error, "changes of a local MCP server are not told");
+    /// Hears of changes until it is over, where a server without sessions tells of them to whoever asked.
+    pub(super) fn listen(&self) -> impl Future<Output = ()> + Send + use<> {
+        // Not this, but its connection: whoever holds this may begin something.
+        let (connection, over) = (self.connection.clone(), self.over.clone());
+        async move {
+            let server = connection.server();
+            let wanted = Subscriptions::offered(&server.capabilities);
+            if server.version.lifecycle() != Lifecycle::Stateless || wanted.is_empty() {
+                return;
+            }
+            if let Err(error) = connection.listen(&wanted, over.child_token()).await
+                && !over.is_cancelled()
+            {
+                tracing::debug!(%error, "changes of a local MCP server are not told");
+            }
         }
     }
 

@@ -50,12 +50,12 @@ impl Exchange<'_> {
         match self.rounds(&attached, params.clone()).await {
             Err((RequestError::SessionExpired | RequestError::NotSent(_), 0)) => {
                 tracing::info!(server = %self.server.name, "a connection to a local MCP server is renewed");
-                self.server.give_up(&attached);
+                attached.give_up();
                 let renewed = self.attach(Some(&attached)).await?;
                 self.rounds(&renewed, params).await.map_err(|(error, _)| error.into())
             }
             Err((error @ (RequestError::SessionExpired | RequestError::NotSent(_)), _)) => {
-                self.server.give_up(&attached);
+                attached.give_up();
                 Err(RequestError::Lost(error.to_string()).into())
             }
             other => other.map_err(|(error, _)| error.into()),

@@ -48,18 +48,21 @@ impl Pool {
         Ok((slot, dropped))
     }
 
-    /// Takes out what is over, and what was idle for too long, to be closed.
+    /// Takes out what is over, and what was idle for too long: that is to be closed.
     pub(super) fn sweep(&self, now: Duration) -> Vec<Arc<Attached>> {
         let mut dropped = Vec::new();
         self.slots().retain(|_, slot| {
             let Ok(mut held) = slot.try_lock() else { return true };
             let Some(attached) = held.as_ref() else { return false };
-            let is_idle = attached.idle_since().is_some_and(|since| now.saturating_sub(since) >= MAX_IDLE);
-            if is_idle || attached.is_over() {
-                dropped.extend(held.take());
+            if attached.is_over() {
+                // Something may still run on it.
                 return false;
             }
-            true
+            let is_idle = attached.idle_since().is_some_and(|since| now.saturating_sub(since) >= MAX_IDLE);
+            if is_idle {
+                dropped.extend(held.take());
+            }
+            !is_idle
         });
         dropped
     }

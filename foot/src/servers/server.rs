@@ -165,7 +165,7 @@ impl Server {
     /// Lists it, and again when it changes, as long as a connection lasts.
     async fn follow(self: &Arc<Self>, attached: &Arc<Attached>) {
         let connection = &attached.connection;
-        self.opener.tasks.run(attached.clone().listen());
+        self.opener.tasks.run(attached.listen());
         let listing = async {
             let mut backoff = Backoff::default();
             loop {
@@ -201,7 +201,7 @@ impl Server {
             }
         };
         tokio::select! {
-            () = connection.closed().cancelled() => {}
+            () = attached.over().cancelled() => {}
             () = listing => {}
             () = sweeping => {}
         }
@@ -315,7 +315,7 @@ impl Server {
         })?;
         // Over HTTP a server without sessions cannot tell one connection from another, and one listens already.
         if matches!(settings.target, Target::Program { .. }) {
-            self.opener.tasks.run(opened.clone().listen());
+            self.opener.tasks.run(opened.listen());
         }
         *held = Some(opened.clone());
         Ok(opened)
@@ -354,11 +354,6 @@ impl Server {
     /// Who owns its tasks.
     pub(super) fn tasks(&self) -> &Tasks {
         &self.opener.tasks
-    }
-
-    /// A connection turned out to be of no use.
-    pub(super) fn give_up(&self, attached: &Arc<Attached>) {
-        self.opener.tasks.run(close(attached.clone()));
     }
 }
 
