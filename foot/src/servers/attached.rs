@@ -1,9 +1,7 @@
 //! One open connection to a server, and whose it is.
 
 use std::collections::HashMap;
-use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::time::Duration;
 
 use footbridge_mcp::{Connection, Fields, Lifecycle, Raw, RequestOptions, RpcError, Subscriptions, Version, codes};
 use footbridge_shared::id::Subject;
@@ -13,7 +11,6 @@ use tokio_util::sync::{CancellationToken, DropGuard};
 
 use super::router::{For, Router};
 use super::settings::SessionMode;
-use crate::clock::millis;
 use crate::tools::raw;
 
 /// Resources that are followed on one connection.
@@ -85,7 +82,6 @@ pub(super) fn lifecycle(caller: &Caller) -> Option<Lifecycle> {
 pub(super) struct Attached {
     pub(super) connection: Connection,
     pub(super) router: Arc<Router>,
-    used_ms: AtomicU64,
     /// Fires when nobody is to begin anything on it any more: it has ended, it was given up, or nobody holds it.
     over: CancellationToken,
     _over: DropGuard,
@@ -94,10 +90,10 @@ pub(super) struct Attached {
 }
 
 impl Attached {
-    pub(super) fn new(connection: Connection, router: Arc<Router>, now: Duration) -> Arc<Self> {
-        let (over, used_ms) = (connection.closed().child_token(), AtomicU64::new(millis(now)));
+    pub(super) fn new(connection: Connection, router: Arc<Router>) -> Arc<Self> {
+        let over = connection.closed().child_token();
         let _over = over.clone().drop_guard();
-        Arc::new(Self { connection, router, used_ms, over, _over, followed: Mutex::default() })
+        Arc::new(Self { connection, router, over, _over, followed: Mutex::default() })
     }
 
     /// Fires when nothing is to begin on it any more.
@@ -114,16 +110,6 @@ impl Attached {
     /// ends it.
     pub(super) fn give_up(&self) {
         self.over.cancel();
-    }
-
-    /// It is used now.
-    pub(super) fn used(&self, now: Duration) {
-        self.used_ms.store(millis(now), Ordering::Relaxed);
-    }
-
-    /// Since when nothing runs on it; `None` as long as something does.
-    pub(super) fn idle_since(&self) -> Option<Duration> {
-        self.router.is_idle().then(|| Duration::from_millis(self.used_ms.load(Ordering::Relaxed)))
     }
 
     /// What `resources/subscribe` and `resources/unsubscribe` mean to a server without sessions: a request that lasts as long

@@ -38,7 +38,7 @@ impl Pool {
         if slots.len() >= MAX_CONNECTIONS {
             let idle = slots.iter().filter_map(|(key, slot)| {
                 let held = slot.try_lock().ok()?;
-                Some((held.as_ref().map_or(Some(Duration::ZERO), |held| held.idle_since())?, key.clone()))
+                Some((held.as_ref().map_or(Some(Duration::ZERO), |held| held.router.idle_since())?, key.clone()))
             });
             let (_, oldest) = idle.min_by_key(|(since, _)| *since).ok_or(Full)?;
             dropped = slots.remove(&oldest).and_then(|slot| slot.try_lock().ok().and_then(|mut held| held.take()));
@@ -58,7 +58,7 @@ impl Pool {
                 // Something may still run on it.
                 return false;
             }
-            let is_idle = attached.idle_since().is_some_and(|since| now.saturating_sub(since) >= MAX_IDLE);
+            let is_idle = attached.router.idle_since().is_some_and(|since| now.saturating_sub(since) >= MAX_IDLE);
             if is_idle {
                 dropped.extend(held.take());
             }

@@ -2,6 +2,7 @@
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 
 use async_trait::async_trait;
 use footbridge_mcp::{Events, Fields, Raw, RpcError, Tag, changes, codes, declined};
@@ -10,6 +11,7 @@ use footbridge_shared::message::{Audience, Notify};
 
 use tokio_util::sync::{CancellationToken, DropGuard};
 
+use crate::clock::{SharedClock, millis};
 use crate::line::Line;
 use crate::tools::CallContext;
 
@@ -41,13 +43,23 @@ pub(super) struct Router {
     line: Line,
     /// Fired when the server's tools have changed.
     stale: Arc<tokio::sync::Notify>,
+    clock: SharedClock,
     running: Mutex<Vec<Running>>,
+    /// When something last began or ended.
+    used_ms: AtomicU64,
     next: AtomicU64,
 }
 
 impl Router {
-    pub(super) fn new(server: EntryName, whom: For, line: Line, stale: Arc<tokio::sync::Notify>) -> Arc<Self> {
-        Arc::new(Self { server, whom, line, stale, running: Mutex::default(), next: AtomicU64::new(1) })
+    pub(super) fn new(
+        server: EntryName,
+        whom: For,
+        line: Line,
+        stale: Arc<tokio::sync::Notify>,
+        clock: SharedClock,
+    ) -> Arc<Self> {
+        let (used_ms, next) = (AtomicU64::new(millis(clock.boot())), AtomicU64::new(1));
+        Arc::new(Self { server, whom, line, stale, clock, running: Mutex::default(), used_ms, next })
     }
 
     /// A call begins. It ends when what this gives is dropped.
@@ -58,9 +70,14 @@ impl Router {
         Entered { router: self.clone(), tag, _over: over.drop_guard() }
     }
 
-    /// Whether no call runs.
-    pub(super) fn is_idle(&self) -> bool {
-        self.running().is_empty()
+    /// It is used now.
+    pub(super) fn used(&self) {
+        self.used_ms.store(millis(self.clock.boot()), Ordering::Relaxed);
+    }
+
+    /// Since when no call runs; `None` as long as one does.
+    pub(super) fn idle_since(&self) -> Option<Duration> {
+        self.running().is_empty().then(|| Duration::from_millis(self.used_ms.load(Ordering::Relaxed)))
     }
 
     /// Whether everybody shares the connection.
@@ -142,6 +159,8 @@ pub(super) struct Entered {
 
 impl Drop for Entered {
     fn drop(&mut self) {
+        // First: whoever finds that it does not run has to find when it ended.
+        self.router.used();
         self.router.running().retain(|running| running.tag != self.tag);
     }
 }

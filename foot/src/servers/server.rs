@@ -255,7 +255,7 @@ impl Server {
             None => self.shared(&settings, not).await?,
             Some(key) => self.own(&settings, &key, caller, not).await?,
         };
-        attached.used(self.board.clock.boot());
+        attached.router.used();
         Ok(attached)
     }
 
@@ -335,7 +335,8 @@ impl Server {
     /// Why there is none, for the owner.
     async fn open(&self, whom: For, preferred: Preferred, capabilities: Raw) -> Result<Arc<Attached>, String> {
         let settings = self.settings();
-        let router = Router::new(self.name.clone(), whom, self.board.line.clone(), self.stale.clone());
+        let Board { line, clock, .. } = &*self.board;
+        let router = Router::new(self.name.clone(), whom, line.clone(), self.stale.clone(), clock.clone());
         let open = Open {
             preferred,
             client_info: raw(&json!({
@@ -348,7 +349,7 @@ impl Server {
         };
         let connection = self.opener.open(self.name.as_str(), &settings.target, open).await;
         let connection = connection.map_err(|unreached| unreached.to_string())?;
-        Ok(Attached::new(connection, router, self.board.clock.boot()))
+        Ok(Attached::new(connection, router))
     }
 
     /// Who owns its tasks.

@@ -4,7 +4,7 @@ use footbridge_mcp::{Connection, Lifecycle, Open, Preferred};
 use tokio::io::{AsyncBufReadExt as _, AsyncWriteExt as _, BufReader, DuplexStream, ReadHalf, WriteHalf};
 
 use super::*;
-use crate::clock::{Clock as _, ManualClock};
+use crate::clock::ManualClock;
 use crate::servers::attached::Attached;
 use crate::servers::router::{For, Router};
 
@@ -62,7 +62,7 @@ pub(super) async fn played(lifecycle: Lifecycle, whom: For, before: Option<&Stag
     let (ours, theirs) = tokio::io::duplex(PIPE_BYTES);
     let (read, write) = tokio::io::split(theirs);
     let mut server = Played { read: BufReader::new(read), write };
-    let router = Router::new(EntryName::parse("s").unwrap(), whom, line.clone(), Arc::default());
+    let router = Router::new(EntryName::parse("s").unwrap(), whom, line.clone(), Arc::default(), clock.clone());
     let open = Open {
         preferred: Preferred::Lifecycle(lifecycle),
         client_info: raw(&json!({"name": "test"})),
@@ -87,6 +87,6 @@ pub(super) async fn played(lifecycle: Lifecycle, whom: For, before: Option<&Stag
         }
     };
     let (connection, ()) = tokio::join!(Connection::over_streams(read, write, Arc::new(|_: &str| {}), open), shaking);
-    let attached = Attached::new(connection.unwrap(), router, clock.boot());
+    let attached = Attached::new(connection.unwrap(), router);
     (Stage { attached, line, clock, tasks }, server)
 }
