@@ -20,7 +20,7 @@ const MESSAGE: &str = "notifications/message";
 /// For whom a connection is.
 #[derive(Debug, Clone)]
 pub(super) enum For {
-    /// For everybody: nobody is asked, and what belongs to no call is for the log alone.
+    /// For everybody: nobody is asked, and what belongs to no call is for the log alone, but for changes.
     Everybody,
     /// For a subject, or for one MCP session of theirs.
     Somebody(Audience),
@@ -92,10 +92,6 @@ impl Router {
         }
     }
 
-    fn tagged(&self, tag: Option<Tag>) -> Option<Running> {
-        self.running().iter().find(|running| Some(running.tag) == tag).cloned()
-    }
-
     fn running(&self) -> MutexGuard<'_, Vec<Running>> {
         // Nothing panics while it holds the lock.
         self.running.lock().unwrap_or_else(PoisonError::into_inner)
@@ -113,8 +109,12 @@ impl Events for Router {
         if self.is_shared() {
             return declined(method);
         }
-        // Without a word on which call it is because of, it is the one that was started last.
-        let running = self.tagged(tag).or_else(|| self.running().last().cloned());
+        let running = match tag {
+            // A call that is over asks nobody: whoever made another one does not know of it.
+            Some(tag) => self.running().iter().find(|running| running.tag == tag).cloned(),
+            // Without a word on which call it is because of, it is the one that was started last.
+            None => self.running().last().cloned(),
+        };
         let Some(Running { ctx, over, .. }) = running else { return declined(method) };
         let params = params.unwrap_or_else(|| Fields::new().to_raw());
         tokio::select! {
@@ -128,22 +128,23 @@ impl Events for Router {
         if [changes::TOOLS, changes::ACKNOWLEDGED].contains(&method) {
             self.stale.notify_one();
         }
-        if changes::is_of_a_list(method) {
-            // What changed may be what this connection alone is shown.
+        if changes::is_of_a_list(method) || method == changes::RESOURCE {
+            // What changed may be what this connection alone is shown, and no matter of the call during which it did.
             return self.tell(None, self.audience().cloned(), method, params);
         }
-        let running = self.tagged(tag).or_else(|| match self.running().as_slice() {
+        let running = match (tag, self.running().as_slice()) {
+            (Some(tag), running) => running.iter().find(|running| running.tag == tag).cloned(),
             // On a stream that names no call, what is said during the only one belongs to it.
-            [only] if method == MESSAGE && !self.is_shared() => Some(only.clone()),
-            _ => None,
-        });
+            (None, [only]) if method == MESSAGE && !self.is_shared() => Some(only.clone()),
+            (None, _) => None,
+        };
         if let Some(Running { ctx, .. }) = running {
             return self.tell(Some(&ctx), None, method, params);
         }
         match self.audience() {
             Some(audience) => self.tell(None, Some(audience.clone()), method, params),
             None => {
-                tracing::debug!(server = %self.server, method, params = params.get(), "a server tells everybody");
+                tracing::debug!(server = %self.server, method, params = params.get(), "a server says");
             }
         }
     }

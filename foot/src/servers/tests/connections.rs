@@ -1,6 +1,7 @@
 //! What becomes of one connection.
 
-use footbridge_mcp::{Lifecycle, RequestOptions};
+use footbridge_mcp::{Events as _, Lifecycle, RequestOptions, changes};
+use footbridge_shared::message::{Audience, Notify};
 
 use super::played::played;
 use super::*;
@@ -35,4 +36,49 @@ async fn a_connection_is_idle_from_the_end_of_its_last_call() {
     assert_eq!(router.idle_since(), None);
     drop(running);
     assert_eq!(router.idle_since(), Some(stage.clock.boot()));
+}
+
+fn ada() -> Audience {
+    Audience { subject: Subject::parse("ada").unwrap(), session: Some("m-1".to_owned()) }
+}
+
+fn told(line: &Line) -> Vec<Notify> {
+    let notes = line.take().into_iter().map(|message| match message {
+        FootToHub::Notify(note) => note,
+        other => panic!("{other:?}"),
+    });
+    notes.collect()
+}
+
+#[tokio::test]
+async fn what_is_asked_and_said_because_of_a_call_that_is_over_reaches_nobody_else() {
+    let (stage, _server) = played(Lifecycle::Session, For::Somebody(ada()), None).await;
+    let router = &stage.attached.router;
+    let ctx = context::detached().0.over(stage.line.clone(), None, false);
+    let over = router.enter(&ctx).tag;
+    let _other = router.enter(&ctx);
+    let answer = soon(router.request(Some(over), "elicitation/create", None)).await.unwrap();
+    assert_eq!(answer.get(), r#"{"action":"decline"}"#);
+    assert!(stage.line.take().is_empty(), "nobody was asked");
+
+    router.notification(Some(over), "notifications/message", None);
+    router.notification(None, "notifications/message", None);
+    let told: Vec<_> =
+        told(&stage.line).into_iter().map(|note| (note.call.is_some(), note.audience.is_some())).collect();
+    assert_eq!(told, [(false, true), (true, false)]);
+}
+
+#[tokio::test]
+async fn word_of_a_resource_goes_to_all_for_whom_the_connection_is_and_to_no_call() {
+    for (whom, somebody) in [(For::Everybody, false), (For::Somebody(ada()), true)] {
+        let (stage, _server) = played(Lifecycle::Session, whom, None).await;
+        let router = &stage.attached.router;
+        let running = router.enter(&context::detached().0);
+        for tag in [None, Some(running.tag)] {
+            router.notification(tag, changes::RESOURCE, Some(raw(&json!({"uri": "a:b"}))));
+            let [note] = told(&stage.line).try_into().unwrap();
+            assert_eq!((note.call.is_none(), note.audience.is_some()), (true, somebody));
+            assert_eq!(note.params.get(), r#"{"uri":"a:b"}"#);
+        }
+    }
 }
