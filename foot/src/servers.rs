@@ -7,6 +7,7 @@
 mod attached;
 mod board;
 mod exchange;
+mod follows;
 mod listing;
 mod opener;
 mod pool;

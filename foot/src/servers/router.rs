@@ -128,6 +128,10 @@ impl Events for Router {
         if [changes::TOOLS, changes::ACKNOWLEDGED].contains(&method) {
             self.stale.notify_one();
         }
+        if method == changes::ACKNOWLEDGED {
+            // A matter between the server and the foot.
+            return;
+        }
         if changes::is_of_a_list(method) || method == changes::RESOURCE {
             // What changed may be what this connection alone is shown, and no matter of the call during which it did.
             return self.tell(None, self.audience().cloned(), method, params);

@@ -13,6 +13,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::attached::{Attached, Key, everything, lifecycle};
 use super::board::Board;
+use super::follows::Taken;
 use super::listing;
 use super::opener::Opener;
 use super::pool::Pool;
@@ -133,6 +134,7 @@ impl Server {
 
     async fn keep_reaching(self: &Arc<Self>) {
         let mut backoff = Backoff::default();
+        let mut followed = Taken::default();
         loop {
             let since = self.board.clock.boot();
             // Servers show some tools to those alone who could answer what they ask.
@@ -141,9 +143,11 @@ impl Server {
             let opened = self.open(For::Everybody, Preferred::Newest, capabilities).await;
             match opened {
                 Ok(attached) => {
+                    attached.follow_again(std::mem::take(&mut followed), &self.opener.tasks);
                     self.state.send_replace(State::Ready(attached.clone()));
-                    self.follow(&attached).await;
+                    self.attend_to(&attached).await;
                     self.state.send_replace(State::Connecting);
+                    followed = attached.follows.take();
                     let lasted = self.board.clock.boot().saturating_sub(since);
                     backoff.lasted(lasted);
                     tracing::warn!(server = %self.name, "a local MCP server is gone; it is reached again");
@@ -163,7 +167,7 @@ impl Server {
     }
 
     /// Lists it, and again when it changes, as long as a connection lasts.
-    async fn follow(self: &Arc<Self>, attached: &Arc<Attached>) {
+    async fn attend_to(self: &Arc<Self>, attached: &Arc<Attached>) {
         let connection = &attached.connection;
         self.opener.tasks.run(attached.listen());
         let listing = async {
@@ -317,7 +321,9 @@ impl Server {
         if matches!(settings.target, Target::Program { .. }) {
             self.opener.tasks.run(opened.listen());
         }
-        *held = Some(opened.clone());
+        if let Some(before) = held.replace(opened.clone()) {
+            opened.follow_again(before.follows.take(), &self.opener.tasks);
+        }
         Ok(opened)
     }
 

@@ -3,6 +3,7 @@
 mod calls;
 mod connections;
 pub(crate) mod fake;
+mod follows;
 mod life;
 mod played;
 
