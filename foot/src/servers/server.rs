@@ -173,7 +173,7 @@ impl Server {
         let listing = async {
             let mut backoff = Backoff::default();
             loop {
-                let next = match listing::tools(connection).await {
+                let next = match listing::tools(connection, self.settings().init_timeout).await {
                     Ok(tools) => {
                         tracing::info!(server = %self.name, tools = tools.len(), "a local MCP server is listed");
                         self.take_listing(connection.server(), tools).await;
@@ -181,9 +181,9 @@ impl Server {
                         backoff = Backoff::default();
                         None
                     }
-                    Err(error) => {
-                        tracing::warn!(server = %self.name, %error, "a local MCP server could not be listed");
-                        self.listings.send_replace(Some(Err(error.to_string())));
+                    Err(why) => {
+                        tracing::warn!(server = %self.name, why, "a local MCP server could not be listed");
+                        self.listings.send_replace(Some(Err(why)));
                         Some(backoff.next(None, random::unit()) + DEBOUNCE)
                     }
                 };

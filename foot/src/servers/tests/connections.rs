@@ -82,3 +82,16 @@ async fn word_of_a_resource_goes_to_all_for_whom_the_connection_is_and_to_no_cal
         }
     }
 }
+
+#[tokio::test(start_paused = true)]
+async fn a_server_that_does_not_list_its_tools_is_given_up_on_and_told_so() {
+    let (stage, mut server) = played(Lifecycle::Session, For::Everybody, None).await;
+    let page = Duration::from_secs(5);
+    let silent = async {
+        let request = server.next().await.unwrap();
+        assert_eq!(server.next().await.unwrap()["params"]["requestId"], request["id"]);
+    };
+    let (listed, ()) = tokio::join!(crate::servers::listing::tools(&stage.attached.connection, page), silent);
+    let why = listed.unwrap_err();
+    assert!(why.contains("20s") && why.contains("initTimeoutSeconds"), "{why}");
+}
