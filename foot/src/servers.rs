@@ -151,12 +151,7 @@ impl Servers {
                 }
                 known.server.stop();
             }
-            let opener = Opener {
-                launcher: self.launcher.clone(),
-                orders: orders.clone(),
-                http: self.http.clone(),
-                tasks: self.tasks.clone(),
-            };
+            let opener = Opener::new(self.launcher.clone(), orders.clone(), self.http.clone(), self.tasks.clone());
             if let Target::Program { confine, .. } = &settings.target
                 && !(*confine && orders.confine())
             {

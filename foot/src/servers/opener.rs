@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, VecDeque};
 use std::path::PathBuf;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
@@ -40,15 +41,21 @@ pub(super) enum Unreached {
 }
 
 /// Opens connections to one server.
-#[derive(Debug, Clone)]
+#[derive(Debug)]
 pub(super) struct Opener {
-    pub(super) launcher: Launcher,
-    pub(super) orders: Arc<Orders>,
-    pub(super) http: reqwest::Client,
+    launcher: Launcher,
+    orders: Arc<Orders>,
+    http: reqwest::Client,
     pub(super) tasks: Tasks,
+    /// Its program takes no question before `initialize`: it ended over one.
+    knows_no_discovery: AtomicBool,
 }
 
 impl Opener {
+    pub(super) fn new(launcher: Launcher, orders: Arc<Orders>, http: reqwest::Client, tasks: Tasks) -> Self {
+        Self { launcher, orders, http, tasks, knows_no_discovery: AtomicBool::new(false) }
+    }
+
     /// Opens one.
     ///
     /// # Errors
@@ -57,14 +64,20 @@ impl Opener {
         match target {
             Target::Program { command, args, env, cwd, confine } => {
                 let program = Program { command, args, env, cwd: cwd.as_ref(), confine: *confine };
-                match self.program(name, &program, open.clone()).await {
+                let by_session = Open { preferred: Preferred::Lifecycle(Lifecycle::Session), ..open.clone() };
+                if self.knows_no_discovery.load(Ordering::Relaxed) {
+                    return self.program(name, &program, by_session).await;
+                }
+                match self.program(name, &program, open).await {
                     // It does not know the question, and ends over it: it is not asked a second time.
                     Err(
                         Unreached::Connect(ConnectError::EndedAtDiscovery)
                         | Unreached::Program(ConnectError::EndedAtDiscovery, _),
                     ) => {
-                        let preferred = Preferred::Lifecycle(Lifecycle::Session);
-                        self.program(name, &program, Open { preferred, ..open }).await
+                        let connection = self.program(name, &program, by_session).await?;
+                        // One that is broken ends either way: that says nothing.
+                        self.knows_no_discovery.store(true, Ordering::Relaxed);
+                        Ok(connection)
                     }
                     other => other,
                 }

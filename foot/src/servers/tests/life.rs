@@ -27,6 +27,22 @@ async fn a_server_that_ends_is_there_again_and_its_tools_never_left() {
 }
 
 #[tokio::test]
+async fn a_program_that_ends_over_a_question_is_asked_it_once() {
+    let mut old = fake("s", "old", "session: shared");
+    let logs = tempfile::tempdir().unwrap();
+    let log = logs.path().join("log");
+    if let Target::Program { env, .. } = &mut old.target {
+        env.insert(fake::LOG.to_owned(), log.display().to_string());
+    }
+    let place = Place::with(&[old]).await;
+    let started = || std::fs::read_to_string(&log).unwrap().lines().count();
+    assert_eq!(started(), 2);
+    place.call("s__die", json!({})).await.unwrap_err();
+    place.state_for(&Caller::none("ada")).await;
+    assert_eq!(started(), 3, "it was reached again");
+}
+
+#[tokio::test]
 async fn a_change_of_tools_is_announced() {
     let place = Place::with(&[fake("s", "session", "session: shared")]).await;
     assert!(!place.names().contains(&"s__more".to_owned()));
