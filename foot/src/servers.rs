@@ -19,6 +19,7 @@ mod tasks;
 #[cfg(test)]
 pub(crate) mod tests;
 mod tool;
+mod unreached;
 
 use std::collections::BTreeMap;
 use std::path::Path;

@@ -354,7 +354,7 @@ impl Server {
             spawn: Arc::new(self.opener.tasks.clone()),
         };
         let connection = self.opener.open(self.name.as_str(), &settings.target, open).await;
-        let connection = connection.map_err(|unreached| unreached.to_string())?;
+        let connection = connection.map_err(|unreached| unreached.with_advice(&settings.target))?;
         Ok(Attached::new(connection, router))
     }
 
