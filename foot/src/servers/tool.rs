@@ -107,6 +107,7 @@ pub(super) fn failure(name: &EntryName, trouble: Trouble) -> Failure {
     let unavailable = |outcome| {
         let message = format!("the MCP server `{name}` of this foot is not connected");
         let failure = Failure::new(ErrorCode::ServerUnavailable, outcome, message);
+        let failure = failure.hint("`foot tools` on the foot's machine says why a server is not there");
         if outcome == Outcome::NotRun { failure.retry_after_ms(RETRY_AFTER_MS) } else { failure }
     };
     match trouble {
@@ -156,6 +157,7 @@ mod tests {
         ] {
             let failure = failure(&EntryName::parse("s").unwrap(), trouble.clone().into());
             assert_eq!((failure.code, failure.outcome), (code, outcome), "{trouble}");
+            assert_eq!(failure.hint.is_some(), code == ErrorCode::ServerUnavailable, "{trouble}");
         }
     }
 
