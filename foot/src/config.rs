@@ -22,7 +22,7 @@ use footbridge_shared::limits::{DEFAULT_MAX_CONCURRENT, FOOT_QUEUE, MAX_MAX_CONC
 use footbridge_shared::message::Share;
 
 pub use endpoint::{HubUrl, HubUrlError};
-pub(crate) use inherited::inherited;
+pub(crate) use inherited::{inherited, inherited_by_servers};
 pub(crate) use settings::{Environment, Origin, Settings};
 pub(crate) use token::open_to_others;
 pub use token::{Token, TokenError, TokenSource};

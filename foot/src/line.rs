@@ -13,8 +13,11 @@ use tokio::sync::oneshot;
 
 use crate::clock::millis;
 
-/// Notifications that wait to be sent; what comes beyond is dropped.
+/// Notifications that wait to be sent. What comes beyond is dropped, the newest first: a server that floods costs what it says
+/// after.
 const MAX_NOTES: usize = 256;
+/// What they may have in bytes of JSON, all together. One alone may have more: else it could never be told.
+const MAX_NOTE_BYTES: usize = 4 * 1024 * 1024;
 
 /// Both ends of the way. Clones are one.
 #[derive(Debug, Clone, Default)]
@@ -32,6 +35,10 @@ struct State {
     /// A hub is connected.
     up: bool,
     notes: VecDeque<Notify>,
+    /// What the notes have in bytes.
+    note_bytes: usize,
+    /// Notes that were dropped since the last were sent.
+    dropped: usize,
     /// Answers to requests.
     answers: VecDeque<Response>,
     /// Questions that the hub may know, and that nobody wants answered any more.
@@ -87,10 +94,23 @@ impl Line {
     /// Tells something; it is lost where no hub is connected, and where there is no room.
     pub(crate) fn tell(&self, note: Notify) {
         let mut state = self.state();
-        if !state.up || state.notes.len() >= MAX_NOTES {
-            tracing::debug!(server = note.server, method = note.method, "a notification of a server is dropped");
+        if !state.up {
             return;
         }
+        let bytes = state.note_bytes + note.params.get().len();
+        if !state.notes.is_empty() && (state.notes.len() >= MAX_NOTES || bytes > MAX_NOTE_BYTES) {
+            state.dropped += 1;
+            if state.dropped == 1 {
+                // Once: where there is no room for one, there is none for hundreds.
+                tracing::warn!(
+                    server = note.server,
+                    method = note.method,
+                    "a notification of a server is dropped: the hub takes them slower than they come"
+                );
+            }
+            return;
+        }
+        state.note_bytes = bytes;
         state.notes.push_back(note);
         drop(state);
         self.0.news.notify_one();
@@ -146,14 +166,14 @@ impl Line {
     pub(crate) fn disconnected(&self) {
         let mut state = self.state();
         state.up = false;
-        state.notes.clear();
+        state.forget_notes();
         state.answers.clear();
     }
 
     /// The hub was away for longer than anybody waits: what was asked is answered by nobody.
     pub(crate) fn abandon(&self) {
         let mut state = self.state();
-        state.notes.clear();
+        state.forget_notes();
         state.answers.clear();
         state.withdrawn.clear();
         state.questions.clear();
@@ -173,6 +193,10 @@ impl Line {
     /// What is to be sent now.
     pub(crate) fn take(&self) -> Vec<FootToHub> {
         let mut state = self.state();
+        if state.dropped > 0 {
+            tracing::warn!(dropped = state.dropped, "notifications of servers were dropped");
+        }
+        (state.note_bytes, state.dropped) = (0, 0);
         let State { notes, answers, withdrawn, questions, .. } = &mut *state;
         let mut messages: Vec<FootToHub> = notes.drain(..).map(FootToHub::from).collect();
         for question in questions.values_mut().filter(|question| !question.told) {
@@ -191,6 +215,11 @@ impl Line {
 }
 
 impl State {
+    fn forget_notes(&mut self) {
+        self.notes.clear();
+        (self.note_bytes, self.dropped) = (0, 0);
+    }
+
     fn has_news(&self) -> bool {
         self.up
             && (!self.notes.is_empty()
@@ -320,5 +349,16 @@ mod tests {
             line.tell(note());
         }
         assert_eq!(said(&line).len(), MAX_NOTES);
+
+        let large = |bytes: usize| Notify { params: crate::tools::raw(&"x".repeat(bytes)), ..note() };
+        line.tell(large(2 * MAX_NOTE_BYTES));
+        line.tell(note());
+        assert_eq!(said(&line).len(), 1, "one alone goes through");
+        for _ in 0..4 {
+            line.tell(large(MAX_NOTE_BYTES / 3));
+        }
+        assert_eq!(said(&line).len(), 2, "what is beyond the limit is dropped");
+        line.tell(note());
+        assert_eq!(said(&line).len(), 1, "and there is room again");
     }
 }

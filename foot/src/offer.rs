@@ -69,9 +69,9 @@ pub(crate) fn tools(
     tools
 }
 
-/// How programs of the owner's are started under these settings.
+/// How local MCP servers are started under these settings.
 pub(crate) fn orders(exec: &ExecSettings, permissions: &Permissions) -> Arc<Orders> {
-    Arc::new(Orders::new(permissions, exec.clone(), crate::config::inherited()))
+    Arc::new(Orders::new(permissions, exec.clone(), crate::config::inherited_by_servers()))
 }
 
 /// Suffix of the file of remembered answers.

@@ -7,6 +7,7 @@
 mod attached;
 mod board;
 mod exchange;
+mod follows;
 mod listing;
 mod opener;
 mod pool;
@@ -18,6 +19,7 @@ mod tasks;
 #[cfg(test)]
 pub(crate) mod tests;
 mod tool;
+mod unreached;
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -150,12 +152,7 @@ impl Servers {
                 }
                 known.server.stop();
             }
-            let opener = Opener {
-                launcher: self.launcher.clone(),
-                orders: orders.clone(),
-                http: self.http.clone(),
-                tasks: self.tasks.clone(),
-            };
+            let opener = Opener::new(self.launcher.clone(), orders.clone(), self.http.clone(), self.tasks.clone());
             if let Target::Program { confine, .. } = &settings.target
                 && !(*confine && orders.confine())
             {

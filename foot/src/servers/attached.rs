@@ -1,23 +1,17 @@
 //! One open connection to a server, and whose it is.
 
-use std::collections::HashMap;
-use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::time::Duration;
+use std::sync::Arc;
 
-use footbridge_mcp::{Connection, Fields, Lifecycle, Raw, RequestOptions, RpcError, Subscriptions, Version, codes};
+use footbridge_mcp::{Connection, Fields, Lifecycle, Raw, Subscriptions, Version};
 use footbridge_shared::id::Subject;
 use footbridge_shared::message::{Audience, Caller};
 use serde_json::json;
-use tokio_util::sync::CancellationToken;
+use tokio_util::sync::{CancellationToken, DropGuard};
 
+use super::follows::Follows;
 use super::router::{For, Router};
 use super::settings::SessionMode;
-use crate::clock::millis;
 use crate::tools::raw;
-
-/// Resources that are followed on one connection.
-const MAX_FOLLOWED: usize = 256;
 
 /// Who shares a connection. Callers of different lifecycles never do.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
@@ -85,94 +79,52 @@ pub(super) fn lifecycle(caller: &Caller) -> Option<Lifecycle> {
 pub(super) struct Attached {
     pub(super) connection: Connection,
     pub(super) router: Arc<Router>,
-    used_ms: AtomicU64,
-    /// Resources of a server without sessions that are followed, by address.
-    followed: Mutex<HashMap<String, CancellationToken>>,
+    /// Fires when nobody is to begin anything on it any more: it has ended, it was given up, or nobody holds it.
+    over: CancellationToken,
+    _over: DropGuard,
+    /// Resources that are followed.
+    pub(super) follows: Follows,
 }
 
 impl Attached {
-    pub(super) fn new(connection: Connection, router: Arc<Router>, now: Duration) -> Arc<Self> {
-        Arc::new(Self { connection, router, used_ms: AtomicU64::new(millis(now)), followed: Mutex::default() })
+    pub(super) fn new(connection: Connection, router: Arc<Router>) -> Arc<Self> {
+        let over = connection.closed().child_token();
+        let _over = over.clone().drop_guard();
+        Arc::new(Self { connection, router, over, _over, follows: Follows::default() })
     }
 
-    /// Whether it has ended.
+    /// Fires when nothing is to begin on it any more.
+    pub(super) const fn over(&self) -> &CancellationToken {
+        &self.over
+    }
+
+    /// Whether nothing is to begin on it any more.
     pub(super) fn is_over(&self) -> bool {
-        self.connection.closed().is_cancelled()
+        self.over.is_cancelled()
     }
 
-    /// It is used now.
-    pub(super) fn used(&self, now: Duration) {
-        self.used_ms.store(millis(now), Ordering::Relaxed);
+    /// It turned out to be of no use: another one takes its place. What runs on it runs to its end, and the last who holds it
+    /// ends it.
+    pub(super) fn give_up(&self) {
+        self.over.cancel();
     }
 
-    /// Since when nothing runs on it; `None` as long as something does.
-    pub(super) fn idle_since(&self) -> Option<Duration> {
-        self.router.is_idle().then(|| Duration::from_millis(self.used_ms.load(Ordering::Relaxed)))
-    }
-
-    /// What `resources/subscribe` and `resources/unsubscribe` mean to a server without sessions: a request that lasts as long
-    /// as the subscription. `None`: the method is another one, or the server knows it.
-    ///
-    /// # Errors
-    /// No resource is named, or as many are followed as may be.
-    pub(super) fn subscribe(
-        self: &Arc<Self>,
-        method: &str,
-        params: &Raw,
-        tasks: &super::tasks::Tasks,
-    ) -> Option<Result<Raw, RpcError>> {
-        let begins = match method {
-            "resources/subscribe" => true,
-            "resources/unsubscribe" => false,
-            _ => return None,
-        };
-        if self.lifecycle() == Lifecycle::Session {
-            return None;
-        }
-        let wrong = |message: &str| Some(Err(RpcError::new(codes::INVALID_PARAMS, message)));
-        let uri = Fields::of(params).and_then(|params| params.read::<String>("uri"));
-        let Some(uri) = uri else { return wrong("`uri` is missing") };
-        let mut followed = self.followed();
-        if !begins {
-            followed.remove(&uri).inspect(CancellationToken::cancel);
-        } else if !followed.contains_key(&uri) {
-            if followed.len() >= MAX_FOLLOWED {
-                return wrong("as many resources are followed as may be");
+    /// Hears of changes until it is over, where a server without sessions tells of them to whoever asked.
+    pub(super) fn listen(&self) -> impl Future<Output = ()> + Send + use<> {
+        // Not this, but its connection: whoever holds this may begin something.
+        let (connection, over) = (self.connection.clone(), self.over.clone());
+        async move {
+            let server = connection.server();
+            let wanted = Subscriptions::offered(&server.capabilities);
+            if server.version.lifecycle() != Lifecycle::Stateless || wanted.is_empty() {
+                return;
             }
-            let cancel = self.connection.closed().child_token();
-            followed.insert(uri.clone(), cancel.clone());
-            let attached = self.clone();
-            tasks.run(async move {
-                let wanted = raw(&json!({"notifications": {"resourceSubscriptions": [uri]}}));
-                let options = RequestOptions { cancel, ..RequestOptions::default() };
-                let connection = attached.connection.clone();
-                let ended = connection.request("subscriptions/listen", Some(wanted), options).await;
-                tracing::debug!(?ended, "a subscription ended");
-                attached.followed().remove(&uri);
-            });
+            if let Err(error) = connection.listen(&wanted, over.child_token()).await
+                && !over.is_cancelled()
+            {
+                tracing::debug!(%error, "changes of a local MCP server are not told");
+            }
         }
-        Some(Ok(Fields::new().to_raw()))
-    }
-
-    /// Hears of changes as long as the connection lasts, where a server without sessions tells of them to whoever asked.
-    pub(super) async fn listen(self: Arc<Self>) {
-        let server = self.connection.server();
-        let wanted = Subscriptions::offered(&server.capabilities);
-        if server.version.lifecycle() != Lifecycle::Stateless || wanted.is_empty() {
-            return;
-        }
-        let closed = self.connection.closed();
-        let listened = self.connection.listen(&wanted, closed.child_token()).await;
-        if let Err(error) = listened
-            && !closed.is_cancelled()
-        {
-            tracing::debug!(%error, "changes of a local MCP server are not told");
-        }
-    }
-
-    fn followed(&self) -> MutexGuard<'_, HashMap<String, CancellationToken>> {
-        // Nothing panics while it holds the lock.
-        self.followed.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// How its sessions go.

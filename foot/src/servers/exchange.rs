@@ -9,6 +9,7 @@ use footbridge_mcp::{
 };
 
 use super::attached::{Attached, lifecycle};
+use super::follows::Following;
 use super::server::{NoConnection, Server};
 use crate::tools::CallContext;
 
@@ -44,21 +45,32 @@ impl Exchange<'_> {
     /// [`Trouble`].
     pub(super) async fn run(&self, params: Raw) -> Result<Raw, Trouble> {
         let attached = self.attach(None).await?;
-        if let Some(done) = attached.subscribe(self.method, &params, self.server.tasks()) {
-            return done.map_err(|error| RequestError::Rpc(error).into());
-        }
-        match self.rounds(&attached, params.clone()).await {
+        match self.over(&attached, params.clone()).await {
             Err((RequestError::SessionExpired | RequestError::NotSent(_), 0)) => {
                 tracing::info!(server = %self.server.name, "a connection to a local MCP server is renewed");
-                self.server.give_up(&attached);
+                attached.give_up();
                 let renewed = self.attach(Some(&attached)).await?;
-                self.rounds(&renewed, params).await.map_err(|(error, _)| error.into())
+                self.over(&renewed, params).await.map_err(|(error, _)| error.into())
             }
             Err((error @ (RequestError::SessionExpired | RequestError::NotSent(_)), _)) => {
-                self.server.give_up(&attached);
+                attached.give_up();
                 Err(RequestError::Lost(error.to_string()).into())
             }
             other => other.map_err(|(error, _)| error.into()),
+        }
+    }
+
+    /// Makes it over a connection. An error comes with the rounds before it.
+    async fn over(&self, attached: &Arc<Attached>, params: Raw) -> Result<Raw, (RequestError, usize)> {
+        match attached.follow(self.method, &params, &self.ctx.caller, self.server.tasks()) {
+            Following::Done(done) => done.map_err(|error| (RequestError::Rpc(error), 0)),
+            Following::Ask(begun) => {
+                let result = self.rounds(attached, params).await?;
+                if let Some(begun) = begun {
+                    begun.keep();
+                }
+                Ok(result)
+            }
         }
     }
 
@@ -69,7 +81,7 @@ impl Exchange<'_> {
         }
     }
 
-    /// Asks until the answer is none that asks back. An error comes with the rounds before it.
+    /// Asks until the answer is none that asks back.
     async fn rounds(&self, attached: &Arc<Attached>, mut params: Raw) -> Result<Raw, (RequestError, usize)> {
         let running = attached.router.enter(self.ctx);
         for round in 0..=InputRequired::MAX_ROUNDS {

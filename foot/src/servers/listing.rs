@@ -1,57 +1,59 @@
 //! What a server offers: all pages of its tools, and what is told of each.
 
-use std::collections::{BTreeMap, HashSet};
+use std::collections::BTreeMap;
+use std::time::Duration;
 
 use footbridge_mcp::headers::ParamHeaders;
-use footbridge_mcp::{Connection, Fields, Lifecycle, Raw, RequestError, RequestOptions};
+use footbridge_mcp::{Connection, Fields, Lifecycle, ListLimits, Raw, RequestError, RequestOptions, codes, list_all};
 use footbridge_shared::id::ToolName;
 use footbridge_shared::limits::{MAX_SCHEMA_BYTES, MAX_TOOLS_PER_FOOT};
 use footbridge_shared::message::ToolEntry;
 use footbridge_shared::names::public_names;
+use tokio_util::sync::CancellationToken;
 
 use super::settings::ServerSettings;
 use crate::clock::millis;
 use crate::failure::shown;
 
-/// Pages of one listing.
-const MAX_PAGES: usize = 1_000;
+/// How much of a listing is taken.
+const LIMITS: ListLimits = ListLimits { pages: 1_000, items: MAX_TOOLS_PER_FOOT, bytes: 64 * 1024 * 1024 };
+/// A whole listing may take as long as so many handshakes.
+const PAGES_A_TIMEOUT: u32 = 4;
 
-/// Reads all pages. A server that repeats itself is not read again.
+/// Reads all pages. A server that repeats itself is not read again. `page_timeout` is what one may take; see
+/// [`PAGES_A_TIMEOUT`].
 ///
 /// # Errors
-/// As [`Connection::request`], and `BadAnswer` for what is no listing.
-pub(super) async fn tools(connection: &Connection) -> Result<Vec<Raw>, RequestError> {
+/// Why it cannot be listed, for the owner.
+pub(super) async fn tools(connection: &Connection, page_timeout: Duration) -> Result<Vec<Raw>, String> {
     let offers = Fields::of(&connection.server().capabilities).is_some_and(|can| can.get("tools").is_some());
     if !offers {
         return Ok(Vec::new());
     }
-    let mut tools: Vec<Raw> = Vec::new();
-    let mut seen = HashSet::new();
-    let mut cursor: Option<String> = None;
-    for _ in 0..MAX_PAGES {
-        let mut params = Fields::new();
-        if let Some(cursor) = &cursor {
-            params.set_value("cursor", cursor);
+    let cancel = CancellationToken::new();
+    // Dropped with this future, so that a server which is given up on is told.
+    let _given_up = cancel.clone().drop_guard();
+    let options = RequestOptions { cancel, ..RequestOptions::default() };
+    // Time for a few pages at once; a server that goes on giving pages may take more, but not for ever.
+    let limit = page_timeout * PAGES_A_TIMEOUT;
+    let asked = tokio::time::timeout(limit, list_all(connection, "tools/list", "tools", LIMITS, options)).await;
+    match asked {
+        Ok(Ok(listed)) => {
+            if let Some(why) = listed.cut {
+                tracing::warn!(
+                    tools = listed.items.len(),
+                    why,
+                    "the rest of what a local MCP server offers is left out"
+                );
+            }
+            Ok(listed.items)
         }
-        let answer = connection.request("tools/list", params.into_raw_unless_empty(), RequestOptions::default());
-        let page = Fields::of(&answer.await?).and_then(|page| Some((page.read::<Vec<Raw>>("tools")?, page)));
-        let (more, page) = page.ok_or_else(|| RequestError::BadAnswer("it is no listing of tools".to_owned()))?;
-        tools.extend(more);
-        if tools.len() > MAX_TOOLS_PER_FOOT {
-            tracing::warn!(
-                limit = MAX_TOOLS_PER_FOOT,
-                "a server offers more tools than a foot may; the rest is left out"
-            );
-            tools.truncate(MAX_TOOLS_PER_FOOT);
-            break;
-        }
-        cursor = page.read("nextCursor");
-        match &cursor {
-            Some(next) if seen.insert(next.clone()) => {}
-            _ => break,
-        }
+        Ok(Err(RequestError::Rpc(error))) if error.code == codes::METHOD_NOT_FOUND => Ok(Vec::new()),
+        Ok(Err(error)) => Err(format!("`tools/list` failed: {error}")),
+        Err(_) => Err(format!(
+            "`tools/list` was not answered within {limit:?}; a server that needs more gets it by `initTimeoutSeconds`"
+        )),
     }
-    Ok(tools)
 }
 
 /// A tool as it is told, with its own name.

@@ -2,11 +2,13 @@
 
 use std::collections::{BTreeMap, VecDeque};
 use std::path::PathBuf;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use footbridge_launcher::{Hold, Launcher, NotStarted, Order, Process, Report, Reports};
+use footbridge_launcher::{Hold, Launcher, Order, Process, Report, Reports};
 use footbridge_mcp::{ConnectError, Connection, HttpTarget, Lifecycle, Open, Preferred};
+use footbridge_shared::ErrorCode;
 use footbridge_shared::text::clean_and_cut;
 use tokio::io::{AsyncBufReadExt as _, AsyncReadExt as _, BufReader};
 use tokio::net::unix::pipe;
@@ -14,7 +16,9 @@ use tokio_util::sync::CancellationToken;
 
 use super::settings::Target;
 use super::tasks::Tasks;
+use super::unreached::Unreached;
 use crate::exec::Orders;
+use crate::failure::Failure;
 
 /// Longest line of a server that is logged, in characters.
 const MAX_LINE_CHARS: usize = 500;
@@ -22,33 +26,28 @@ const MAX_LINE_CHARS: usize = 500;
 const MAX_LINE_BYTES: usize = 8 * 1024;
 /// Lines on standard error that are kept for whoever wants to know why a server does not start.
 const LAST_LINES: usize = 5;
+/// What is said of a program that PATH does not have.
+const NOT_IN_PATH: &str = "; write its whole path as `command`: folders of PATH that are relative, or in a root, are not \
+                           looked in, and what it needs of them `env` can name";
 /// How long the last words of a server that did not start are waited for.
 const LAST_WORDS: Duration = Duration::from_millis(100);
 
-/// Why a server cannot be reached, for the owner: a text that may say what stood on its standard error.
-#[derive(Debug, Clone, thiserror::Error)]
-pub(super) enum Unreached {
-    /// Its program was not started.
-    #[error("its program was not started: {0}")]
-    NotStarted(String),
-    /// It is there, and there is no connection.
-    #[error(transparent)]
-    Connect(#[from] ConnectError),
-    /// The same of a program, with what it complained of.
-    #[error("{0}; it wrote: {1}")]
-    Program(ConnectError, String),
-}
-
 /// Opens connections to one server.
-#[derive(Debug, Clone)]
+#[derive(Debug)]
 pub(super) struct Opener {
-    pub(super) launcher: Launcher,
-    pub(super) orders: Arc<Orders>,
-    pub(super) http: reqwest::Client,
+    launcher: Launcher,
+    orders: Arc<Orders>,
+    http: reqwest::Client,
     pub(super) tasks: Tasks,
+    /// Its program takes no question before `initialize`: it ended over one.
+    knows_no_discovery: AtomicBool,
 }
 
 impl Opener {
+    pub(super) fn new(launcher: Launcher, orders: Arc<Orders>, http: reqwest::Client, tasks: Tasks) -> Self {
+        Self { launcher, orders, http, tasks, knows_no_discovery: AtomicBool::new(false) }
+    }
+
     /// Opens one.
     ///
     /// # Errors
@@ -57,14 +56,20 @@ impl Opener {
         match target {
             Target::Program { command, args, env, cwd, confine } => {
                 let program = Program { command, args, env, cwd: cwd.as_ref(), confine: *confine };
-                match self.program(name, &program, open.clone()).await {
+                let by_session = Open { preferred: Preferred::Lifecycle(Lifecycle::Session), ..open.clone() };
+                if self.knows_no_discovery.load(Ordering::Relaxed) {
+                    return self.program(name, &program, by_session).await;
+                }
+                match self.program(name, &program, open).await {
                     // It does not know the question, and ends over it: it is not asked a second time.
                     Err(
                         Unreached::Connect(ConnectError::EndedAtDiscovery)
                         | Unreached::Program(ConnectError::EndedAtDiscovery, _),
                     ) => {
-                        let preferred = Preferred::Lifecycle(Lifecycle::Session);
-                        self.program(name, &program, Open { preferred, ..open }).await
+                        let connection = self.program(name, &program, by_session).await?;
+                        // One that is broken ends either way: that says nothing.
+                        self.knows_no_discovery.store(true, Ordering::Relaxed);
+                        Ok(connection)
                     }
                     other => other,
                 }
@@ -74,8 +79,13 @@ impl Opener {
                 if *sse {
                     return Ok(Connection::over_sse(target, open).await?);
                 }
-                match Connection::over_http(target.clone(), open.clone()).await {
-                    Err(ConnectError::Status(400 | 404 | 405)) => Ok(Connection::over_sse(target, open).await?),
+                let first = match Connection::over_http(target.clone(), open.clone()).await {
+                    Err(first @ ConnectError::Status(400 | 404 | 405)) => first,
+                    other => return Ok(other?),
+                };
+                match Connection::over_sse(target, open).await {
+                    // There is no server of the older kind either: what was said first says what is wrong.
+                    Err(ConnectError::Status(_) | ConnectError::Transport(_)) => Err(first.into()),
                     other => Ok(other?),
                 }
             }
@@ -91,7 +101,7 @@ impl Opener {
             self.launcher.start(&order, true).await.map_err(broken)?;
         match reports.next().await {
             Some(Report::Started) => {}
-            Some(Report::NotStarted(why)) => return Err(Unreached::NotStarted(told(why))),
+            Some(Report::NotStarted(why)) => return Err(why.into()),
             Some(Report::Ended(_)) | None => {
                 self.tasks.run(clean_up(mark, order));
                 return Err(Unreached::NotStarted("the process that starts it was killed".to_owned()));
@@ -136,12 +146,20 @@ impl Program<'_> {
     async fn order(&self, orders: &Arc<Orders>) -> Result<Order, Unreached> {
         let (orders, command, args) = (orders.clone(), self.command.to_owned(), self.args.to_vec());
         let (env, cwd, confine) = (self.env.clone(), self.cwd.cloned(), self.confine);
-        let made =
-            tokio::task::spawn_blocking(move || orders.of_owner((&command, &args), &env, cwd.as_deref(), confine));
+        let made = tokio::task::spawn_blocking(move || {
+            let order = orders.of_owner((&command, &args), &env, cwd.as_deref(), confine)?;
+            let folder = order.cwd.to_path();
+            if !folder.is_dir() {
+                let message = format!("there is no folder `{}` for it to start in; see `cwd`", folder.display());
+                return Err(Failure::not_run(ErrorCode::InvalidArguments, message));
+            }
+            Ok(order)
+        });
         let made = made.await.map_err(|error| Unreached::NotStarted(error.to_string()))?;
         made.map_err(|failure| {
             let cause = failure.cause.map(|cause| format!(" ({cause})")).unwrap_or_default();
-            Unreached::NotStarted(format!("{}{cause}", failure.message))
+            let advice = if failure.code == ErrorCode::NotFound { NOT_IN_PATH } else { "" };
+            Unreached::NotStarted(format!("{}{cause}{advice}", failure.message))
         })
     }
 }
@@ -149,19 +167,6 @@ impl Program<'_> {
 fn marked(mut order: Order, mark: &str) -> Order {
     order.environment.push((footbridge_launcher::MARK.into(), mark.into()));
     order
-}
-
-fn told(why: NotStarted) -> String {
-    match why {
-        NotStarted::Unconfined(cause) => format!("it could not be confined: {cause}"),
-        NotStarted::NoProgram => "there is no such program, or none that could interpret it".to_owned(),
-        NotStarted::Denied => {
-            "the system does not let it be executed, or not from there; `sandboxRead` can let it, or `confine: false`"
-                .to_owned()
-        }
-        NotStarted::TooLong => "its arguments and its environment are more than the system takes".to_owned(),
-        NotStarted::Broken(cause) => cause,
-    }
 }
 
 /// A program that runs.

@@ -10,6 +10,8 @@ use super::attached::{Attached, Key};
 const MAX_CONNECTIONS: usize = 32;
 /// How long one may be idle. What a server knows of its session ends with it.
 const MAX_IDLE: Duration = Duration::from_secs(15 * 60);
+/// The same for one on which resources are followed: it is there to be heard. Clients go away without a word, so not for ever.
+const MAX_IDLE_FOLLOWED: Duration = Duration::from_secs(24 * 60 * 60);
 
 /// A place for one connection. Whoever opens it holds the lock, and others who want the same wait for it.
 type Slot = Arc<tokio::sync::Mutex<Option<Arc<Attached>>>>;
@@ -38,9 +40,13 @@ impl Pool {
         if slots.len() >= MAX_CONNECTIONS {
             let idle = slots.iter().filter_map(|(key, slot)| {
                 let held = slot.try_lock().ok()?;
-                Some((held.as_ref().map_or(Some(Duration::ZERO), |held| held.idle_since())?, key.clone()))
+                let rank = match held.as_ref() {
+                    None => (false, Duration::ZERO),
+                    Some(held) => (!held.follows.is_empty(), held.router.idle_since()?),
+                };
+                Some((rank, key.clone()))
             });
-            let (_, oldest) = idle.min_by_key(|(since, _)| *since).ok_or(Full)?;
+            let (_, oldest) = idle.min_by_key(|(rank, _)| *rank).ok_or(Full)?;
             dropped = slots.remove(&oldest).and_then(|slot| slot.try_lock().ok().and_then(|mut held| held.take()));
         }
         let slot = Slot::default();
@@ -48,18 +54,24 @@ impl Pool {
         Ok((slot, dropped))
     }
 
-    /// Takes out what is over, and what was idle for too long, to be closed.
+    /// Takes out what is over, and what was idle for too long: that is to be closed.
     pub(super) fn sweep(&self, now: Duration) -> Vec<Arc<Attached>> {
         let mut dropped = Vec::new();
         self.slots().retain(|_, slot| {
             let Ok(mut held) = slot.try_lock() else { return true };
             let Some(attached) = held.as_ref() else { return false };
-            let is_idle = attached.idle_since().is_some_and(|since| now.saturating_sub(since) >= MAX_IDLE);
-            if is_idle || attached.is_over() {
-                dropped.extend(held.take());
+            let is_followed = !attached.follows.is_empty();
+            if attached.is_over() && !is_followed {
+                // Something may still run on it.
                 return false;
             }
-            true
+            // What was followed on one that is over is followed on the next, if its callers come back.
+            let max = if is_followed { MAX_IDLE_FOLLOWED } else { MAX_IDLE };
+            let is_idle = attached.router.idle_since().is_some_and(|since| now.saturating_sub(since) >= max);
+            if is_idle {
+                dropped.extend(held.take());
+            }
+            !is_idle
         });
         dropped
     }

@@ -196,7 +196,7 @@ fn rpc_error(server: &Server, trouble: Trouble) -> RpcError {
         Trouble::Request(RequestError::Cancelled) => error(ErrorCode::Cancelled, "the request was stopped"),
         Trouble::Request(RequestError::BadAnswer(why)) => error(ErrorCode::BadAnswer, why),
         Trouble::NoConnection(NoConnection::Unreached | NoConnection::Full) | Trouble::Request(_) => {
-            let failure = super::tool::failure(server, trouble);
+            let failure = super::tool::failure(&server.name, trouble);
             error(failure.code, failure.message)
         }
     }

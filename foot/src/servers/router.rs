@@ -2,6 +2,7 @@
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 
 use async_trait::async_trait;
 use footbridge_mcp::{Events, Fields, Raw, RpcError, Tag, changes, codes, declined};
@@ -10,6 +11,7 @@ use footbridge_shared::message::{Audience, Notify};
 
 use tokio_util::sync::{CancellationToken, DropGuard};
 
+use crate::clock::{SharedClock, millis};
 use crate::line::Line;
 use crate::tools::CallContext;
 
@@ -18,7 +20,7 @@ const MESSAGE: &str = "notifications/message";
 /// For whom a connection is.
 #[derive(Debug, Clone)]
 pub(super) enum For {
-    /// For everybody: nobody is asked, and what belongs to no call is for the log alone.
+    /// For everybody: nobody is asked, and what belongs to no call is for the log alone, but for changes.
     Everybody,
     /// For a subject, or for one MCP session of theirs.
     Somebody(Audience),
@@ -41,13 +43,23 @@ pub(super) struct Router {
     line: Line,
     /// Fired when the server's tools have changed.
     stale: Arc<tokio::sync::Notify>,
+    clock: SharedClock,
     running: Mutex<Vec<Running>>,
+    /// When something last began or ended.
+    used_ms: AtomicU64,
     next: AtomicU64,
 }
 
 impl Router {
-    pub(super) fn new(server: EntryName, whom: For, line: Line, stale: Arc<tokio::sync::Notify>) -> Arc<Self> {
-        Arc::new(Self { server, whom, line, stale, running: Mutex::default(), next: AtomicU64::new(1) })
+    pub(super) fn new(
+        server: EntryName,
+        whom: For,
+        line: Line,
+        stale: Arc<tokio::sync::Notify>,
+        clock: SharedClock,
+    ) -> Arc<Self> {
+        let (used_ms, next) = (AtomicU64::new(millis(clock.boot())), AtomicU64::new(1));
+        Arc::new(Self { server, whom, line, stale, clock, running: Mutex::default(), used_ms, next })
     }
 
     /// A call begins. It ends when what this gives is dropped.
@@ -58,9 +70,14 @@ impl Router {
         Entered { router: self.clone(), tag, _over: over.drop_guard() }
     }
 
-    /// Whether no call runs.
-    pub(super) fn is_idle(&self) -> bool {
-        self.running().is_empty()
+    /// It is used now.
+    pub(super) fn used(&self) {
+        self.used_ms.store(millis(self.clock.boot()), Ordering::Relaxed);
+    }
+
+    /// Since when no call runs; `None` as long as one does.
+    pub(super) fn idle_since(&self) -> Option<Duration> {
+        self.running().is_empty().then(|| Duration::from_millis(self.used_ms.load(Ordering::Relaxed)))
     }
 
     /// Whether everybody shares the connection.
@@ -73,10 +90,6 @@ impl Router {
             For::Everybody => None,
             For::Somebody(audience) => Some(audience),
         }
-    }
-
-    fn tagged(&self, tag: Option<Tag>) -> Option<Running> {
-        self.running().iter().find(|running| Some(running.tag) == tag).cloned()
     }
 
     fn running(&self) -> MutexGuard<'_, Vec<Running>> {
@@ -96,8 +109,12 @@ impl Events for Router {
         if self.is_shared() {
             return declined(method);
         }
-        // Without a word on which call it is because of, it is the one that was started last.
-        let running = self.tagged(tag).or_else(|| self.running().last().cloned());
+        let running = match tag {
+            // A call that is over asks nobody: whoever made another one does not know of it.
+            Some(tag) => self.running().iter().find(|running| running.tag == tag).cloned(),
+            // Without a word on which call it is because of, it is the one that was started last.
+            None => self.running().last().cloned(),
+        };
         let Some(Running { ctx, over, .. }) = running else { return declined(method) };
         let params = params.unwrap_or_else(|| Fields::new().to_raw());
         tokio::select! {
@@ -111,22 +128,27 @@ impl Events for Router {
         if [changes::TOOLS, changes::ACKNOWLEDGED].contains(&method) {
             self.stale.notify_one();
         }
-        if changes::is_of_a_list(method) {
-            // What changed may be what this connection alone is shown.
+        if method == changes::ACKNOWLEDGED {
+            // A matter between the server and the foot.
+            return;
+        }
+        if changes::is_of_a_list(method) || method == changes::RESOURCE {
+            // What changed may be what this connection alone is shown, and no matter of the call during which it did.
             return self.tell(None, self.audience().cloned(), method, params);
         }
-        let running = self.tagged(tag).or_else(|| match self.running().as_slice() {
+        let running = match (tag, self.running().as_slice()) {
+            (Some(tag), running) => running.iter().find(|running| running.tag == tag).cloned(),
             // On a stream that names no call, what is said during the only one belongs to it.
-            [only] if method == MESSAGE && !self.is_shared() => Some(only.clone()),
-            _ => None,
-        });
+            (None, [only]) if method == MESSAGE && !self.is_shared() => Some(only.clone()),
+            (None, _) => None,
+        };
         if let Some(Running { ctx, .. }) = running {
             return self.tell(Some(&ctx), None, method, params);
         }
         match self.audience() {
             Some(audience) => self.tell(None, Some(audience.clone()), method, params),
             None => {
-                tracing::debug!(server = %self.server, method, params = params.get(), "a server tells everybody");
+                tracing::debug!(server = %self.server, method, params = params.get(), "a server says");
             }
         }
     }
@@ -142,6 +164,8 @@ pub(super) struct Entered {
 
 impl Drop for Entered {
     fn drop(&mut self) {
+        // First: whoever finds that it does not run has to find when it ended.
+        self.router.used();
         self.router.running().retain(|running| running.tag != self.tag);
     }
 }

@@ -13,6 +13,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::attached::{Attached, Key, everything, lifecycle};
 use super::board::Board;
+use super::follows::Taken;
 use super::listing;
 use super::opener::Opener;
 use super::pool::Pool;
@@ -133,6 +134,7 @@ impl Server {
 
     async fn keep_reaching(self: &Arc<Self>) {
         let mut backoff = Backoff::default();
+        let mut followed = Taken::default();
         loop {
             let since = self.board.clock.boot();
             // Servers show some tools to those alone who could answer what they ask.
@@ -141,9 +143,11 @@ impl Server {
             let opened = self.open(For::Everybody, Preferred::Newest, capabilities).await;
             match opened {
                 Ok(attached) => {
+                    attached.follow_again(std::mem::take(&mut followed), &self.opener.tasks);
                     self.state.send_replace(State::Ready(attached.clone()));
-                    self.follow(&attached).await;
+                    self.attend_to(&attached).await;
                     self.state.send_replace(State::Connecting);
+                    followed = attached.follows.take();
                     let lasted = self.board.clock.boot().saturating_sub(since);
                     backoff.lasted(lasted);
                     tracing::warn!(server = %self.name, "a local MCP server is gone; it is reached again");
@@ -163,13 +167,13 @@ impl Server {
     }
 
     /// Lists it, and again when it changes, as long as a connection lasts.
-    async fn follow(self: &Arc<Self>, attached: &Arc<Attached>) {
+    async fn attend_to(self: &Arc<Self>, attached: &Arc<Attached>) {
         let connection = &attached.connection;
-        self.opener.tasks.run(attached.clone().listen());
+        self.opener.tasks.run(attached.listen());
         let listing = async {
             let mut backoff = Backoff::default();
             loop {
-                let next = match listing::tools(connection).await {
+                let next = match listing::tools(connection, self.settings().init_timeout).await {
                     Ok(tools) => {
                         tracing::info!(server = %self.name, tools = tools.len(), "a local MCP server is listed");
                         self.take_listing(connection.server(), tools).await;
@@ -177,9 +181,9 @@ impl Server {
                         backoff = Backoff::default();
                         None
                     }
-                    Err(error) => {
-                        tracing::warn!(server = %self.name, %error, "a local MCP server could not be listed");
-                        self.listings.send_replace(Some(Err(error.to_string())));
+                    Err(why) => {
+                        tracing::warn!(server = %self.name, why, "a local MCP server could not be listed");
+                        self.listings.send_replace(Some(Err(why)));
                         Some(backoff.next(None, random::unit()) + DEBOUNCE)
                     }
                 };
@@ -201,7 +205,7 @@ impl Server {
             }
         };
         tokio::select! {
-            () = connection.closed().cancelled() => {}
+            () = attached.over().cancelled() => {}
             () = listing => {}
             () = sweeping => {}
         }
@@ -255,7 +259,7 @@ impl Server {
             None => self.shared(&settings, not).await?,
             Some(key) => self.own(&settings, &key, caller, not).await?,
         };
-        attached.used(self.board.clock.boot());
+        attached.router.used();
         Ok(attached)
     }
 
@@ -315,9 +319,11 @@ impl Server {
         })?;
         // Over HTTP a server without sessions cannot tell one connection from another, and one listens already.
         if matches!(settings.target, Target::Program { .. }) {
-            self.opener.tasks.run(opened.clone().listen());
+            self.opener.tasks.run(opened.listen());
         }
-        *held = Some(opened.clone());
+        if let Some(before) = held.replace(opened.clone()) {
+            opened.follow_again(before.follows.take(), &self.opener.tasks);
+        }
         Ok(opened)
     }
 
@@ -335,7 +341,8 @@ impl Server {
     /// Why there is none, for the owner.
     async fn open(&self, whom: For, preferred: Preferred, capabilities: Raw) -> Result<Arc<Attached>, String> {
         let settings = self.settings();
-        let router = Router::new(self.name.clone(), whom, self.board.line.clone(), self.stale.clone());
+        let Board { line, clock, .. } = &*self.board;
+        let router = Router::new(self.name.clone(), whom, line.clone(), self.stale.clone(), clock.clone());
         let open = Open {
             preferred,
             client_info: raw(&json!({
@@ -347,18 +354,13 @@ impl Server {
             spawn: Arc::new(self.opener.tasks.clone()),
         };
         let connection = self.opener.open(self.name.as_str(), &settings.target, open).await;
-        let connection = connection.map_err(|unreached| unreached.to_string())?;
-        Ok(Attached::new(connection, router, self.board.clock.boot()))
+        let connection = connection.map_err(|unreached| unreached.with_advice(&settings.target))?;
+        Ok(Attached::new(connection, router))
     }
 
     /// Who owns its tasks.
     pub(super) fn tasks(&self) -> &Tasks {
         &self.opener.tasks
-    }
-
-    /// A connection turned out to be of no use.
-    pub(super) fn give_up(&self, attached: &Arc<Attached>) {
-        self.opener.tasks.run(close(attached.clone()));
     }
 }
 

@@ -1,8 +1,11 @@
 //! Real servers in real launchers, both of them this test program.
 
 mod calls;
+mod connections;
 pub(crate) mod fake;
+mod follows;
 mod life;
+mod played;
 
 use std::path::PathBuf;
 use std::time::Instant;

@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use footbridge_mcp::{Fields, Raw, RequestError, codes};
+use footbridge_shared::id::EntryName;
 use footbridge_shared::message::ToolEntry;
 use footbridge_shared::text::clean_and_cut;
 use footbridge_shared::{ErrorCode, Outcome};
@@ -66,7 +67,7 @@ impl Tool for ServerTool {
                 param_headers: listed.param_headers.clone(),
                 progress: true,
             };
-            exchange.run(params).await.map_err(|trouble| failure(&server, trouble)).and_then(output)
+            exchange.run(params).await.map_err(|trouble| failure(&server.name, trouble)).and_then(output)
         }))
     }
 }
@@ -89,20 +90,24 @@ fn params(original: &str, arguments: Arguments, extra: Option<&Raw>) -> Result<R
 
 /// The result as it came.
 fn output(result: Raw) -> Result<ToolOutput, Failure> {
-    let bad = || Failure::completed(ErrorCode::BadAnswer, "what the server answered is no result");
-    let mut fields = Fields::of(&result).ok_or_else(bad)?;
+    let bad = |why| Failure::completed(ErrorCode::BadAnswer, format!("what the server answered {why}"));
+    let mut fields = Fields::of(&result).ok_or_else(|| bad("is no result"))?;
     let content = fields.take("content").unwrap_or_else(|| raw::<[(); 0]>(&[]));
+    if !content.get().starts_with('[') {
+        return Err(bad("has a `content` that is no list"));
+    }
     let is_error = fields.take("isError").is_some_and(|flag| flag.get() == "true");
-    let (structured, meta) = (fields.take("structuredContent"), fields.take("_meta"));
+    let mut there = |name| fields.take(name).filter(|value| value.get() != "null");
+    let (structured, meta) = (there("structuredContent"), there("_meta"));
     Ok(ToolOutput { content, structured, is_error, meta, extra: fields.into_raw_unless_empty() })
 }
 
 /// The failure of a call.
-pub(super) fn failure(server: &Server, trouble: Trouble) -> Failure {
-    let name = &server.name;
+pub(super) fn failure(name: &EntryName, trouble: Trouble) -> Failure {
     let unavailable = |outcome| {
         let message = format!("the MCP server `{name}` of this foot is not connected");
         let failure = Failure::new(ErrorCode::ServerUnavailable, outcome, message);
+        let failure = failure.hint("`foot tools` on the foot's machine says why a server is not there");
         if outcome == Outcome::NotRun { failure.retry_after_ms(RETRY_AFTER_MS) } else { failure }
     };
     match trouble {
@@ -125,10 +130,44 @@ pub(super) fn failure(server: &Server, trouble: Trouble) -> Failure {
             error @ (RequestError::NotSent(_) | RequestError::SessionExpired | RequestError::Unauthorized(_)) => {
                 unavailable(Outcome::NotRun).cause(error)
             }
+            // A server that breaks in a call (HTTP 500) may have done it before.
             RequestError::BadAnswer(why) => {
                 let message = clean_and_cut(&why, MAX_MESSAGE_CHARS);
-                Failure::completed(ErrorCode::BadAnswer, format!("the MCP server `{name}`: {message}"))
+                let message = format!("the MCP server `{name}`: {message}");
+                Failure::new(ErrorCode::BadAnswer, Outcome::Unknown, message)
             }
         },
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_known_of_a_call_is_said_and_no_more() {
+        let error = |text: &str| text.to_owned();
+        for (trouble, code, outcome) in [
+            (RequestError::BadAnswer(error("HTTP 500")), ErrorCode::BadAnswer, Outcome::Unknown),
+            (RequestError::Lost(error("it ended")), ErrorCode::ServerUnavailable, Outcome::Unknown),
+            (RequestError::NotSent(error("refused")), ErrorCode::ServerUnavailable, Outcome::NotRun),
+            (RequestError::SessionExpired, ErrorCode::ServerUnavailable, Outcome::NotRun),
+            (RequestError::Unauthorized(401), ErrorCode::ServerUnavailable, Outcome::NotRun),
+            (RequestError::Cancelled, ErrorCode::Cancelled, Outcome::Unknown),
+        ] {
+            let failure = failure(&EntryName::parse("s").unwrap(), trouble.clone().into());
+            assert_eq!((failure.code, failure.outcome), (code, outcome), "{trouble}");
+            assert_eq!(failure.hint.is_some(), code == ErrorCode::ServerUnavailable, "{trouble}");
+        }
+    }
+
+    #[test]
+    fn a_result_that_is_none_is_refused_and_what_is_null_is_not_there() {
+        let read = |text: &str| output(serde_json::from_str(text).unwrap());
+        for text in ["[]", r#"{"content":{}}"#, r#"{"content":null}"#] {
+            assert_eq!(read(text).unwrap_err().code, ErrorCode::BadAnswer, "{text}");
+        }
+        let empty = read(r#"{"structuredContent":null,"_meta":null}"#).unwrap();
+        assert_eq!((empty.content.get(), empty.structured.is_none(), empty.meta.is_none()), ("[]", true, true));
     }
 }

@@ -8,20 +8,27 @@ use serde_json::{Value, json};
 /// What makes this test program a server: the harness takes the name of a test, and that one is it. What the harness itself
 /// writes to standard output is noise between the messages.
 pub(crate) const TEST: &str = "servers::tests::fake::is_a_server_when_a_test_starts_it_as_one";
-/// Set, it says what kind of server it is: `session` or `stateless`.
+/// Set, it says what kind of server it is: `session` or `stateless`, or `old`, which ends at what it does not know.
 pub(crate) const KIND: &str = "FAKE_MCP_SERVER";
+/// Set, it is the file that gets a line each time it is started.
+pub(crate) const LOG: &str = "FAKE_MCP_LOG";
 
 #[test]
 fn is_a_server_when_a_test_starts_it_as_one() {
     if let Some(kind) = std::env::var_os(KIND) {
-        let stateless = kind == "stateless";
-        Server { stateless, capabilities: Value::Null, more: false, calls: 0, waiting: VecDeque::new() }.serve();
+        if let Some(log) = std::env::var_os(LOG) {
+            let mut log = std::fs::OpenOptions::new().create(true).append(true).open(log).unwrap();
+            log.write_all(b"started\n").unwrap();
+        }
+        let (stateless, old) = (kind == "stateless", kind == "old");
+        Server { stateless, old, capabilities: Value::Null, more: false, calls: 0, waiting: VecDeque::new() }.serve();
         std::process::exit(0);
     }
 }
 
 struct Server {
     stateless: bool,
+    old: bool,
     capabilities: Value,
     /// Whether it offers one tool more.
     more: bool,
@@ -74,6 +81,7 @@ impl Server {
                     let answer = self.ask(&json!({"message": "a prompt"}));
                     Ok(json!({"messages": [], "answer": answer}))
                 }
+                ("server/discover", false) if self.old => std::process::exit(3),
                 _ => Err(json!({"code": -32601, "message": "no such method"})),
             };
             say(&match reply {

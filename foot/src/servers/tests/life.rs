@@ -27,6 +27,22 @@ async fn a_server_that_ends_is_there_again_and_its_tools_never_left() {
 }
 
 #[tokio::test]
+async fn a_program_that_ends_over_a_question_is_asked_it_once() {
+    let mut old = fake("s", "old", "session: shared");
+    let logs = tempfile::tempdir().unwrap();
+    let log = logs.path().join("log");
+    if let Target::Program { env, .. } = &mut old.target {
+        env.insert(fake::LOG.to_owned(), log.display().to_string());
+    }
+    let place = Place::with(&[old]).await;
+    let started = || std::fs::read_to_string(&log).unwrap().lines().count();
+    assert_eq!(started(), 2);
+    place.call("s__die", json!({})).await.unwrap_err();
+    place.state_for(&Caller::none("ada")).await;
+    assert_eq!(started(), 3, "it was reached again");
+}
+
+#[tokio::test]
 async fn a_change_of_tools_is_announced() {
     let place = Place::with(&[fake("s", "session", "session: shared")]).await;
     assert!(!place.names().contains(&"s__more".to_owned()));
@@ -52,12 +68,22 @@ async fn a_server_that_cannot_be_reached_costs_itself_and_says_why() {
         cwd: None,
         confine: true,
     };
+    let mut lost = fake("lost", "session", "");
+    if let Target::Program { cwd, .. } = &mut lost.target {
+        *cwd = Some("none/such".into());
+    }
+    let mut unknown = fake("unknown", "session", "");
+    if let Target::Program { command, .. } = &mut unknown.target {
+        *command = "no-such-program".to_owned();
+    }
     let place = Place::new();
-    place.apply(&[missing, loud, fake("s", "session", "")]);
+    place.apply(&[missing, loud, lost, unknown, fake("s", "session", "")]);
     let settled: BTreeMap<String, Result<(), String>> =
         soon(place.servers.settled()).await.into_iter().map(|(name, state)| (name.to_string(), state)).collect();
     assert_eq!(settled["s"], Ok(()));
-    assert!(settled["missing"].as_ref().is_err_and(|why| why.contains("no such program")), "{settled:?}");
+    assert!(settled["missing"].as_ref().is_err_and(|why| why.contains("names no program")), "{settled:?}");
+    assert!(settled["lost"].as_ref().is_err_and(|why| why.contains("see `cwd`")), "{settled:?}");
+    assert!(settled["unknown"].as_ref().is_err_and(|why| why.contains("in PATH; write its whole path")), "{settled:?}");
     assert!(settled["loud"].as_ref().is_err_and(|why| why.contains("no key is set")), "{settled:?}");
     assert!(place.call("s__state", json!({})).await.is_ok());
 }

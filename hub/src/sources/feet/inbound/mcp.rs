@@ -94,6 +94,10 @@ impl Inbound<'_> {
                 // Nobody may be listening.
                 let _ = server.notes.send(McpNote::Told { audience, method, params });
             }
+            // Of a connection that everybody shares; it is told to those alone who follow the resource.
+            (_, None) if method == changes::RESOURCE => {
+                let _ = server.notes.send(McpNote::Told { audience: McpAudience::Everybody, method, params });
+            }
             (_, None) => {
                 tracing::debug!(foot = %foot.name, server = %server.name, method, params = said(params.get()), "a server of a foot says");
             }

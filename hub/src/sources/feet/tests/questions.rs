@@ -314,8 +314,10 @@ async fn what_a_server_tells_goes_to_those_it_is_for() {
     stage.foot.say_text(&notify(json!({"audience": {"subject": "ada", "session": "m-1"}}))).await;
     let changed = "notifications/tools/list_changed";
     stage.foot.say_text(&notify(json!({"audience": {"subject": "ada"}, "method": changed}))).await;
+    let updated = "notifications/resources/updated";
+    stage.foot.say_text(&notify(json!({"method": updated}))).await;
     let mut heard = Vec::new();
-    for _ in 0..3 {
+    for _ in 0..4 {
         let McpNote::Told { audience, method, params } = notes.recv().await.unwrap() else { panic!() };
         assert_eq!(params.get(), r#"{"n":1}"#);
         heard.push((audience, method));
@@ -325,6 +327,7 @@ async fn what_a_server_tells_goes_to_those_it_is_for() {
         (McpAudience::Subject(ada.clone()), message.clone()),
         (McpAudience::Session(ada.clone(), "m-1".to_owned()), message),
         (McpAudience::Subject(ada), changed.to_owned()),
+        (McpAudience::Everybody, updated.to_owned()),
     ];
     assert_eq!(heard, expected);
     let told = stage.client.told.lock().clone();
