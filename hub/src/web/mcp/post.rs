@@ -28,6 +28,7 @@ use crate::domain::call::Caller;
 use crate::domain::mcp::McpServer;
 use crate::domain::principal::Principal;
 use crate::domain::scope::Scope;
+use crate::web::bodies::Place;
 use crate::web::body::{Params, Whole};
 use crate::web::error::{ApiError, ApiResult};
 use crate::web::state::AppState;
@@ -40,6 +41,7 @@ struct Sender {
     view: View,
     found: Option<Arc<dyn McpServer>>,
     accepts: Accepts,
+    body: Place,
 }
 
 impl Sender {
@@ -53,6 +55,7 @@ impl Sender {
             view: self.view.clone(),
             found: self.found.clone(),
             session,
+            body: self.body.clone(),
         })
     }
 }
@@ -62,6 +65,7 @@ pub(super) async fn post(
     State(state): State<Arc<AppState>>,
     Extension(scope): Extension<Arc<Scope>>,
     Extension(principal): Extension<Arc<Principal>>,
+    Extension(place): Extension<Place>,
     Params(query): Params<Query>,
     headers: HeaderMap,
     body: ApiResult<Whole>,
@@ -75,7 +79,7 @@ pub(super) async fn post(
         return Err(ApiError::new(ErrorCode::UnsupportedMediaType, "the body is no `application/json`"));
     }
     let (view, found) = query.view(&state, &scope, &principal).await?;
-    let sender = Sender { state, scope, principal, view, found, accepts };
+    let sender = Sender { state, scope, principal, view, found, accepts, body: place };
     let body = match message::read(&body) {
         Ok(body) => body,
         Err(refusal) => return Ok(refusal.into_response()),

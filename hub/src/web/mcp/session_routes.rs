@@ -21,6 +21,7 @@ use super::{Query, session_of};
 use crate::domain::call::Caller;
 use crate::domain::principal::Principal;
 use crate::domain::scope::Scope;
+use crate::web::bodies::Place;
 use crate::web::body::Params;
 use crate::web::error::{ApiError, ApiResult};
 use crate::web::state::AppState;
@@ -89,6 +90,7 @@ pub(super) async fn get(
         // It listens for long: servers come and go meanwhile.
         found: None,
         session: Some(session),
+        body: Place::default(),
     });
     let (soft, told, stop) = (peer.state.lifecycle.soft().clone(), stream.clone(), until.clone());
     let mut listener = Listener::new(peer, Wanted::lists());

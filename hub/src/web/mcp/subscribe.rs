@@ -34,6 +34,8 @@ pub(super) async fn subscribe(peer: Arc<Peer>, accepts: Accepts, request: Reques
         Ok(accepted) => accepted,
         Err(error) => return Refusal::to(&request.id, error).into_response(),
     };
+    // It lasts, and what it said does not.
+    peer.body.free();
     let stream = Arc::new(Stream::default());
     let accepted = accepted(&wanted);
     let mut params = Fields::new();
