@@ -139,7 +139,8 @@ pub(super) async fn guard(
                 "{}{}{}",
                 base_url(&state.hosts, request.headers()),
                 mcp::metadata::OF_HUB,
-                request.uri().path()
+                // A path may hold quotes, which would end the text here.
+                request.uri().path().replace('"', "%22").replace('\\', "%5C")
             );
             let mut response = error.into_response();
             if let Ok(value) =
