@@ -16,7 +16,7 @@ use super::message::object;
 use super::peer::{Peer, View};
 use super::{prompts, resources, tools};
 use crate::domain::mcp::{ListKind, McpAudience, McpNote, McpServer};
-use crate::domain::tool::Tool;
+use crate::domain::tool::{Tool, ToolSpec};
 
 /// How long changes are gathered before they are looked at: one burst is told once.
 const DEBOUNCE: Duration = Duration::from_millis(250);
@@ -241,13 +241,18 @@ impl Listener {
 pub(super) fn print_of_tools(tools: &[(String, Arc<Tool>)]) -> u64 {
     let mut hasher = DefaultHasher::new();
     for (name, tool) in tools {
-        let spec = &tool.spec;
-        let raw = |raw: &Option<Raw>| raw.as_ref().map_or(0, |raw| raw.get().len());
-        (name, &spec.title, &spec.description, spec.input_schema.get()).hash(&mut hasher);
-        (raw(&spec.output_schema), raw(&spec.extra)).hash(&mut hasher);
-        spec.annotations.as_ref().map(|annotations| annotations.get()).hash(&mut hasher);
+        print_tool(name, &tool.spec, &mut hasher);
     }
     hasher.finish()
+}
+
+/// All of a tool that a client is shown.
+fn print_tool(name: &str, spec: &ToolSpec, hasher: &mut DefaultHasher) {
+    fn text(raw: Option<&Raw>) -> Option<&str> {
+        raw.map(|raw| raw.get())
+    }
+    (name, &spec.title, &spec.description, spec.input_schema.get()).hash(hasher);
+    (text(spec.output_schema.as_ref()), text(spec.annotations.as_ref()), text(spec.extra.as_ref())).hash(hasher);
 }
 
 /// A fingerprint of listed things.
@@ -257,4 +262,36 @@ pub(super) fn print_of_listed(things: &[(String, Raw)]) -> u64 {
         (key, thing.get()).hash(&mut hasher);
     }
     hasher.finish()
+}
+
+#[cfg(test)]
+mod tests {
+    use footbridge_shared::id::ToolName;
+
+    use super::*;
+    use crate::domain::tool::Origin;
+
+    #[test]
+    fn whatever_of_a_tool_is_shown_is_in_its_fingerprint() {
+        let print = |spec: &ToolSpec| {
+            let mut hasher = DefaultHasher::new();
+            print_tool("echo", spec, &mut hasher);
+            hasher.finish()
+        };
+        let raw = |text: &str| Some(serde_json::from_str::<Raw>(text).unwrap());
+        let bare = ToolSpec::bare(ToolName::parse("echo").unwrap(), Origin::BuiltIn);
+        let all = |text: &str| {
+            [
+                ToolSpec { output_schema: raw(text), ..bare.clone() },
+                ToolSpec { annotations: raw(text), ..bare.clone() },
+                ToolSpec { extra: raw(text), ..bare.clone() },
+                ToolSpec { input_schema: raw(text).unwrap(), ..bare.clone() },
+            ]
+        };
+        // Of the same length.
+        for (before, after) in all(r#"{"a":1}"#).iter().zip(&all(r#"{"a":2}"#)) {
+            assert_ne!(print(before), print(after));
+            assert_eq!(print(before), print(&before.clone()));
+        }
+    }
 }
