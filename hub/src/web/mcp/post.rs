@@ -15,13 +15,13 @@ use tokio::sync::mpsc;
 
 use super::client::{Client, MAX_ASKS, Stated, Way};
 use super::hello::{Hello, session_version};
-use super::message::{self, Body, Incoming, JSON, Refusal, Request, response_text};
+use super::message::{self, Body, Incoming, JSON, MAX_CAPABILITIES_BYTES, Refusal, Request, response_text};
 use super::mode::{self, Mode, SESSION_HEADER};
 use super::peer::{Peer, View};
 use super::serve::{Accepts, Answers, serve};
 use super::session::Session;
 use super::stream::Stream;
-use super::tickets::{About, Asked, Tickets, result_or_question};
+use super::tickets::{About, Asked, result_or_question};
 use super::work::{Orphan, Work};
 use super::{Query, methods, subscribe, tools};
 use crate::domain::call::Caller;
@@ -166,12 +166,15 @@ async fn open(sender: &Sender, request: Request) -> ApiResult<Response> {
     let wanted: String = request.params.read("protocolVersion").unwrap_or_default();
     let version = session_version(&wanted);
     let peer = sender.peer(version, None);
+    let capabilities = request.params.get("capabilities").filter(|raw| raw.get().starts_with('{'));
+    if capabilities.is_some_and(|raw| raw.get().len() > MAX_CAPABILITIES_BYTES) {
+        return Ok(Refusal::to(&request.id, message::too_many_capabilities()).into_response());
+    }
+    let capabilities = capabilities.cloned().unwrap_or_else(|| message::object([]));
     let hello = match Hello::of(&peer).await {
         Ok(hello) => hello,
         Err(error) => return Ok(answer_now(&peer, sender.accepts, response_text(&request.id, &Err(error))).await),
     };
-    let capabilities = request.params.get("capabilities").filter(|raw| raw.get().starts_with('{'));
-    let capabilities = capabilities.cloned().unwrap_or_else(|| message::object([]));
     let scope = sender.scope.clone();
     let session = state.mcp.sessions().open(scope, &sender.principal, version, capabilities, sender.view.clone())?;
     let text = response_text(&request.id, &Ok(hello.initialized(version)));
@@ -256,17 +259,19 @@ async fn stateless(peer: Arc<Peer>, accepts: Accepts, headers: &HeaderMap, reque
 /// Begins a request, or goes on with one that waited for its client.
 fn begin(peer: &Arc<Peer>, accepts: Accepts, stream: &Arc<Stream>, request: Request) -> BoxFuture<'static, Answers> {
     let Request { id, method, params, meta } = request;
+    let name = params.read::<String>("name").or_else(|| params.read("uri"));
     let about = About {
         scope: peer.scope.clone(),
         subject: peer.caller.subject.clone(),
         view: peer.view.clone(),
         method: method.clone(),
-        name: params.read("name").or_else(|| params.read("uri")),
+        name: name.map(|name| blake3::hash(name.as_bytes())),
     };
     let progress = progress(accepts, &meta);
-    let waited = match params.read::<String>("requestState").filter(|state| Tickets::is_ticket(state)) {
+    let (tickets, token) = (peer.state.mcp.tickets(), peer.principal.ended.clone());
+    let waited = match params.read::<String>("requestState").filter(|state| tickets.is_ticket(state)) {
         None => None,
-        Some(state) => match peer.state.mcp.tickets().take(&state, &about) {
+        Some(state) => match tickets.take(&state, &about) {
             Some(asked) => Some(asked),
             None => {
                 let error = RpcError::new(codes::INVALID_PARAMS, "`requestState` is none that waits here (any more)");
@@ -288,14 +293,23 @@ fn begin(peer: &Arc<Peer>, accepts: Accepts, stream: &Arc<Stream>, request: Requ
             let way = if can_be_asked { Way::Answer(tell) } else { Way::Nobody };
             let client = Client::new(peer, way, stated, stream.clone());
             let answer = {
-                let (peer, client) = (peer.clone(), client.clone());
+                let (peer, client, token) = (peer.clone(), client.clone(), token.clone());
                 async move {
-                    let result = methods::answer(peer, client.clone(), &method, params, meta).await?;
-                    Ok(client.named_result(result).await)
+                    let answer = async {
+                        let result = methods::answer(peer, client.clone(), &method, params, meta).await?;
+                        Ok(client.named_result(result).await)
+                    };
+                    // It may wait for its client for long, and nobody else watches the token meanwhile.
+                    tokio::select! {
+                        biased;
+                        answer = answer => answer,
+                        () = token.cancelled() => Err(RpcError::new(codes::INTERNAL_ERROR, "the token has ended")),
+                    }
                 }
                 .boxed()
             };
-            Asked::begin(Work::new(answer, Orphan::Stops, peer.state.lifecycle.clone()), client, asks)
+            let work = Work::new(answer, Orphan::Stops, peer.state.lifecycle.clone());
+            Asked::begin(work, client, asks, token)
         }
     };
     let peer = peer.clone();
