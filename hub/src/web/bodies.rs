@@ -136,6 +136,16 @@ impl Held {
     }
 }
 
+impl Held {
+    fn shrink(&mut self, bytes: usize) {
+        let less = self.bytes.saturating_sub(bytes);
+        for permit in &mut self.permits {
+            drop(permit.split(less));
+        }
+        self.bytes -= less;
+    }
+}
+
 impl Drop for Held {
     fn drop(&mut self) {
         self.permits.clear();
@@ -159,9 +169,11 @@ impl Place {
         *self.0.lock() = Some(held);
     }
 
-    /// Frees it: nothing of the body is kept any more, though the request lives.
-    pub(super) fn free(&self) {
-        self.0.lock().take();
+    /// Frees all but so many bytes: no more of the body is kept, though the request lives.
+    pub(super) fn shrink(&self, bytes: usize) {
+        if let Some(held) = self.0.lock().as_mut() {
+            held.shrink(bytes);
+        }
     }
 
     /// Whether there is something to keep.
@@ -279,6 +291,21 @@ mod tests {
         held.clear();
         assert_eq!(bodies.0.all.available_permits(), MAX_BODIES_MIB * MIB);
         assert!(bodies.0.subjects.lock().is_empty());
+    }
+
+    #[tokio::test]
+    async fn what_lasts_holds_what_it_keeps_and_no_more() {
+        let bodies = Bodies::default();
+        let ann = subject("ann");
+        let read = bodies.read(Body::from(vec![b' '; MIB]), Some(&ann), &CancellationToken::new()).await;
+        let place = Place::default();
+        place.keep(read.map_err(|error| error.0).unwrap().1);
+        for (asked, kept) in [(MIB + 1, MIB), (100, 100), (200, 100)] {
+            place.shrink(asked);
+            assert_eq!(bodies.0.all.available_permits(), MAX_BODIES_MIB * MIB - kept);
+        }
+        drop(place);
+        assert_eq!(bodies.0.all.available_permits(), MAX_BODIES_MIB * MIB);
     }
 
     #[tokio::test(start_paused = true)]

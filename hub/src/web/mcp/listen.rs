@@ -45,6 +45,11 @@ impl Wanted {
         Self { tools: true, resources: true, prompts: true, followed: Vec::new() }
     }
 
+    /// What its URIs take.
+    pub(super) fn bytes(&self) -> usize {
+        self.followed.iter().map(|(_, original, known)| original.len() + known.len()).sum()
+    }
+
     /// Whether it wants to hear that a list changed.
     fn wants(&self, method: &str) -> bool {
         match method {
@@ -68,11 +73,31 @@ pub(super) struct Listener {
 }
 
 impl Listener {
-    /// Listens from now on, and for what changed since the client's session was shown the lists.
-    pub(super) fn new(peer: Arc<Peer>, wanted: Wanted) -> Self {
+    /// Listens, and has looked once: what changes from now on is heard, and what changed since the client's session was shown
+    /// the lists.
+    pub(super) async fn started(peer: Arc<Peer>, wanted: Wanted) -> Self {
         let changes = peer.state.mcp.changes().follow();
-        let due = Some(Instant::now());
-        Self { peer, wanted, shown: Shown::default(), changes, notes: StreamMap::new(), due, queue: VecDeque::new() }
+        let (notes, queue) = (StreamMap::new(), VecDeque::new());
+        let mut listener = Self { peer, wanted, shown: Shown::default(), changes, notes, due: None, queue };
+        if !listener.look().await {
+            listener.due = Some(Instant::now() + DEBOUNCE);
+        }
+        listener
+    }
+
+    /// What the client wants to hear of.
+    pub(super) fn wanted(&self) -> &Wanted {
+        &self.wanted
+    }
+
+    /// Hears of a resource too: of this server, under this URI there, which the client knows as the other.
+    pub(super) fn follow_resource(&mut self, server: String, original: String, known: String) {
+        self.wanted.followed.push((server, original, known));
+    }
+
+    /// Does not hear of the resource that it was told of last.
+    pub(super) fn forget_last_resource(&mut self) {
+        self.wanted.followed.pop();
     }
 
     /// The next thing to tell: a method and its parameters. Can be dropped and asked again.
@@ -163,9 +188,9 @@ impl Listener {
         Some(fields.to_raw())
     }
 
-    /// Looks at the servers and lists as they are now.
-    async fn look(&mut self) {
-        let Ok(servers) = self.peer.servers().await else { return };
+    /// Looks at the servers and lists as they are now. Whether that was possible.
+    async fn look(&mut self) -> bool {
+        let Ok(servers) = self.peer.servers().await else { return false };
         self.follow(&servers);
         let mut now = self.last();
         if self.wanted.tools
@@ -194,6 +219,7 @@ impl Listener {
             Some(session) => session.shown(|shown| *shown = now),
             None => self.shown = now,
         }
+        true
     }
 
     fn last(&self) -> Shown {

@@ -113,6 +113,11 @@ impl Session {
         self.state.lock().used = Instant::now();
     }
 
+    /// Whether its streams begin with an event that only says where they are: older clients would read it as a message.
+    pub(super) fn primes(&self) -> bool {
+        self.version >= Version::V2025_11_25
+    }
+
     /// For how long nothing happened in it. `None`: something does.
     pub(super) fn idle(&self) -> Option<Duration> {
         let state = self.state.lock();
