@@ -99,7 +99,7 @@ impl Mcp {
                 }
             }
         }
-        self.sessions().end_all();
+        // Sessions end with the process: what runs in them still says that it was cut off.
         self.tickets().clear();
     }
 

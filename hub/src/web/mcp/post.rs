@@ -18,7 +18,7 @@ use super::hello::{Hello, session_version};
 use super::message::{self, Body, Incoming, JSON, MAX_CAPABILITIES_BYTES, Refusal, Request, response_text};
 use super::mode::{self, Mode, SESSION_HEADER};
 use super::peer::{Peer, View};
-use super::serve::{Accepts, Answers, serve};
+use super::serve::{Accepts, Answers, cut_off, serve};
 use super::session::Session;
 use super::stream::Stream;
 use super::tickets::{About, Asked, result_or_question};
@@ -115,14 +115,16 @@ async fn one(sender: Sender, headers: &HeaderMap, mode: Mode, incoming: Incoming
             session.touch();
             let peer = sender.peer(session.version, Some(session));
             let stream = Arc::new(Stream::default());
+            let asked = vec![request.id.clone()];
             let work = in_session(&peer, sender.accepts, &stream, request);
-            Ok(serve(&peer, sender.accepts, stream, work.map(Answers::one).boxed()).await)
+            Ok(serve(&peer, sender.accepts, stream, asked, work.map(Answers::one).boxed()).await)
         }
         (Incoming::Request(request), Mode::Plain(version)) => {
             let peer = sender.peer(version, None);
             let stream = Arc::new(Stream::default());
+            let asked = vec![request.id.clone()];
             let work = alone(&peer, sender.accepts, &stream, request);
-            Ok(serve(&peer, sender.accepts, stream, work.map(Answers::one).boxed()).await)
+            Ok(serve(&peer, sender.accepts, stream, asked, work.map(Answers::one).boxed()).await)
         }
         (Incoming::Request(request), Mode::Stateless) => {
             let peer = sender.peer(Version::V2026_07_28, None);
@@ -188,7 +190,7 @@ async fn open(sender: &Sender, request: Request) -> ApiResult<Response> {
 /// An answer that is there.
 async fn answer_now(peer: &Peer, accepts: Accepts, text: String) -> Response {
     let ready = std::future::ready(Answers::one(Some(text)));
-    serve(peer, accepts, Arc::new(Stream::default()), ready.boxed()).await
+    serve(peer, accepts, Arc::new(Stream::default()), Vec::new(), ready.boxed()).await
 }
 
 /// The token under which the client wants to hear of progress, if it can.
@@ -211,13 +213,14 @@ fn in_session(
     let stated = Stated { progress: progress(accepts, &request.meta), ..Stated::default() };
     let way = if accepts.events { Way::Session(session) } else { Way::Nobody };
     let client = Client::new(peer, way, stated, stream.clone());
-    let peer = peer.clone();
+    let (peer, hard) = (peer.clone(), peer.state.lifecycle.hard().clone());
     async move {
         let Request { id, method, params, meta } = request;
         tokio::select! {
             biased;
             () = running.stop.cancelled() => None,
             outcome = methods::answer(peer, client, &method, params, meta) => Some(response_text(&id, &outcome)),
+            () = hard.cancelled() => Some(response_text(&id, &Err(cut_off()))),
         }
     }
     .boxed()
@@ -252,8 +255,9 @@ async fn stateless(peer: Arc<Peer>, accepts: Accepts, headers: &HeaderMap, reque
         return Refusal::to(&request.id, error).into_response();
     }
     let stream = Arc::new(Stream::default());
+    let asked = vec![request.id.clone()];
     let begun = begin(&peer, accepts, &stream, request);
-    serve(&peer, accepts, stream, begun).await
+    serve(&peer, accepts, stream, asked, begun).await
 }
 
 /// Begins a request, or goes on with one that waited for its client.
@@ -357,7 +361,7 @@ async fn many(
     }
     let peer = sender.peer(Version::V2025_03_26, session.clone());
     let stream = Arc::new(Stream::default());
-    let mut works = Vec::new();
+    let (mut works, mut asked) = (Vec::new(), Vec::new());
     for message in batch {
         match message {
             Err(Refusal { id, error, .. }) => {
@@ -370,9 +374,13 @@ async fn many(
                 works.push(std::future::ready(Some(response_text(&request.id, &Err(error)))).boxed());
             }
             Ok(Incoming::Request(request)) if session.is_some() => {
+                asked.push(request.id.clone());
                 works.push(in_session(&peer, sender.accepts, &stream, request));
             }
-            Ok(Incoming::Request(request)) => works.push(alone(&peer, sender.accepts, &stream, request)),
+            Ok(Incoming::Request(request)) => {
+                asked.push(request.id.clone());
+                works.push(alone(&peer, sender.accepts, &stream, request));
+            }
             Ok(Incoming::Notification { method, params }) => {
                 if let Some(session) = &session {
                     notified(session, &method, &params);
@@ -393,5 +401,5 @@ async fn many(
         batch: true,
         status: StatusCode::OK,
     });
-    serve(&peer, sender.accepts, stream, all.boxed()).await
+    serve(&peer, sender.accepts, stream, asked, all.boxed()).await
 }
