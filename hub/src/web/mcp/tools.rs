@@ -175,7 +175,7 @@ pub(super) async fn call(
     };
     let Some(public) = public_name(peer, &name).await? else { return Err(unknown(peer, &name).await) };
     client.asked_by(Asking::Tool(public.clone()));
-    let listens = client.listens();
+    let listens = client.may_listen();
     let started = peer
         .state
         .dispatcher
