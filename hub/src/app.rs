@@ -36,6 +36,7 @@ use crate::store::journal::StoredJournal;
 use crate::store::lock::{DataLock, LockError};
 use crate::store::sqlite::{OpenError, SqliteStore};
 use crate::store::{Store, StoreError};
+use crate::web::bodies::Bodies;
 use crate::web::host::HostRules;
 use crate::web::mcp::Mcp;
 use crate::web::{AppState, server};
@@ -192,6 +193,7 @@ impl Hub {
             HostRules::new(address, config.public_url.as_deref(), &config.allowed_hosts, &config.allowed_origins);
         let state = AppState {
             mcp: Mcp::new(mcp_servers, surface, &lifecycle),
+            bodies: Bodies::default(),
             hosts,
             dispatcher,
             documents,

@@ -1,6 +1,7 @@
 //! The HTTP surface: one file a resource, one table of who may do what, one map from codes to statuses.
 
 pub mod access;
+pub mod bodies;
 mod body;
 mod condition;
 pub mod error;

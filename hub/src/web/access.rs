@@ -11,8 +11,10 @@ use axum::response::{IntoResponse, Response};
 use footbridge_shared::ErrorCode;
 use footbridge_shared::id::{ProjectName, TenantName};
 
+use super::bodies::Place;
 use super::error::ApiError;
 use super::host::base_url;
+use super::in_flight::tie;
 use super::mcp;
 use super::state::AppState;
 use crate::api::IDEMPOTENCY_KEY_HEADER;
@@ -125,14 +127,20 @@ pub(super) async fn guard(
         return error.into_response();
     }
     match admit(&state, path, params, &mut request) {
-        Ok(()) => next.run(request).await,
+        Ok(()) => {
+            let place = Place::default();
+            request.extensions_mut().insert(place.clone());
+            let response = next.run(request).await;
+            if place.is_taken() { tie(response, place) } else { response }
+        }
         // Its client may know how to get a token.
         Err(error) if path == mcp::PATH && error.0.code == ErrorCode::Unauthorized => {
             let place = format!(
                 "{}{}{}",
                 base_url(&state.hosts, request.headers()),
                 mcp::metadata::OF_HUB,
-                request.uri().path()
+                // A path may hold quotes, which would end the text here.
+                request.uri().path().replace('"', "%22").replace('\\', "%5C")
             );
             let mut response = error.into_response();
             if let Ok(value) =

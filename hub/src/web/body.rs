@@ -1,24 +1,38 @@
 //! Reading bodies and queries, with errors of our own shape.
 
-use axum::extract::rejection::BytesRejection;
+use std::sync::Arc;
+
+use axum::RequestExt as _;
 use axum::extract::{FromRequest, FromRequestParts, Query, RawPathParams, Request};
-use axum::http::StatusCode;
 use axum::http::request::Parts;
 use bytes::Bytes;
 use footbridge_shared::ErrorCode;
 use serde::de::DeserializeOwned;
 
+use super::bodies::Place;
 use super::error::ApiError;
-use super::{MAX_BODY_BYTES, MAX_CALL_BODY_BYTES};
+use super::state::AppState;
+use crate::domain::principal::Principal;
+
+/// The whole body, within the limits of its path and of the hub.
+async fn read(request: Request, state: &AppState) -> Result<Bytes, ApiError> {
+    let place = request.extensions().get::<Place>().cloned().unwrap_or_default();
+    let principal = request.extensions().get::<Arc<Principal>>().cloned();
+    let subject = principal.as_ref().map(|principal| &principal.subject);
+    let body = request.with_limited_body().into_body();
+    let (bytes, held) = state.bodies.read(body, subject, state.lifecycle.soft()).await?;
+    place.keep(held);
+    Ok(bytes)
+}
 
 /// A JSON body. The content type is not asked for: what is no JSON says so itself.
 pub(super) struct Json<T>(pub(super) T);
 
-impl<S: Send + Sync, T: DeserializeOwned> FromRequest<S> for Json<T> {
+impl<T: DeserializeOwned> FromRequest<Arc<AppState>> for Json<T> {
     type Rejection = ApiError;
 
-    async fn from_request(request: Request, state: &S) -> Result<Self, ApiError> {
-        let bytes = Bytes::from_request(request, state).await.map_err(too_large)?;
+    async fn from_request(request: Request, state: &Arc<AppState>) -> Result<Self, ApiError> {
+        let bytes = read(request, state).await?;
         // An empty body is an empty object: all fields of such a body are optional, or their absence is named.
         let text: &[u8] = if bytes.is_empty() { b"{}" } else { &bytes };
         // The reader of a struct would take a list for its fields in order.
@@ -36,11 +50,11 @@ impl<S: Send + Sync, T: DeserializeOwned> FromRequest<S> for Json<T> {
 /// A text body: UTF-8.
 pub(super) struct Text(pub(super) String);
 
-impl<S: Send + Sync> FromRequest<S> for Text {
+impl FromRequest<Arc<AppState>> for Text {
     type Rejection = ApiError;
 
-    async fn from_request(request: Request, state: &S) -> Result<Self, ApiError> {
-        let bytes = Bytes::from_request(request, state).await.map_err(too_large)?;
+    async fn from_request(request: Request, state: &Arc<AppState>) -> Result<Self, ApiError> {
+        let bytes = read(request, state).await?;
         String::from_utf8(bytes.into())
             .map(Self)
             .map_err(|_| ApiError::new(ErrorCode::BadRequest, "the body is not UTF-8 text"))
@@ -50,11 +64,11 @@ impl<S: Send + Sync> FromRequest<S> for Text {
 /// A body as it came.
 pub(super) struct Whole(pub(super) Bytes);
 
-impl<S: Send + Sync> FromRequest<S> for Whole {
+impl FromRequest<Arc<AppState>> for Whole {
     type Rejection = ApiError;
 
-    async fn from_request(request: Request, state: &S) -> Result<Self, ApiError> {
-        Bytes::from_request(request, state).await.map(Self).map_err(too_large)
+    async fn from_request(request: Request, state: &Arc<AppState>) -> Result<Self, ApiError> {
+        read(request, state).await.map(Self)
     }
 }
 
@@ -81,16 +95,5 @@ impl<S: Send + Sync> FromRequestParts<S> for Named {
         let unreadable = || ApiError::new(ErrorCode::BadRequest, "the path is not UTF-8 text");
         let params = RawPathParams::from_request_parts(parts, state).await.map_err(|_| unreadable())?;
         params.iter().last().map(|(_, value)| Self(value.to_owned())).ok_or_else(unreadable)
-    }
-}
-
-fn too_large(rejection: BytesRejection) -> ApiError {
-    if rejection.status() == StatusCode::PAYLOAD_TOO_LARGE {
-        let message = format!(
-            "the body is larger than this path reads: {MAX_CALL_BODY_BYTES} bytes for a call, {MAX_BODY_BYTES} elsewhere"
-        );
-        ApiError::new(ErrorCode::PayloadTooLarge, message)
-    } else {
-        ApiError::new(ErrorCode::BadRequest, "the body could not be read")
     }
 }

@@ -143,7 +143,7 @@ impl IntoResponse for ApiError {
         if status == StatusCode::UNAUTHORIZED {
             headers.insert(WWW_AUTHENTICATE, HeaderValue::from_static("Bearer realm=\"footbridge\""));
         }
-        if status == StatusCode::PAYLOAD_TOO_LARGE {
+        if [StatusCode::PAYLOAD_TOO_LARGE, StatusCode::REQUEST_TIMEOUT].contains(&status) {
             // The rest of the body is not read, so nothing else can follow on this connection.
             headers.insert(CONNECTION, HeaderValue::from_static("close"));
         }

@@ -82,16 +82,22 @@ impl HostRules {
     pub(super) fn check(&self, headers: &HeaderMap) -> Result<(), ApiError> {
         let host = host(headers).ok_or_else(|| ApiError::new(ErrorCode::BadRequest, "the header Host is missing"))?;
         if !self.knows(&host) {
-            return Err(ApiError::new(ErrorCode::Forbidden, format!("the hub is not `{}`", shown(host.as_str())))
-                .hint("its operator names it in `publicUrl` or `allowedHosts`"));
+            let detail =
+                format!("the header Host says `{}`, and the hub is not known by that name", shown(host.as_str()));
+            let hint = "ask for it by a name that it knows; its operator adds others with the setting `allowedHosts`, or \
+                        `publicUrl`";
+            return Err(refused("The hub does not answer by this name.", detail, hint));
         }
         let Some(origin) = headers.get(ORIGIN) else { return Ok(()) };
         let text = origin.to_str().unwrap_or_default();
         if Site::parse(text).is_some_and(|site| self.trusts(&site, &host)) {
             Ok(())
         } else {
-            Err(ApiError::new(ErrorCode::Forbidden, format!("pages of `{}` may not do this", shown(text)))
-                .hint("the hub's operator names them in `allowedOrigins`"))
+            let detail =
+                format!("the header Origin says `{}`, and pages from there may not speak to the hub", shown(text));
+            let hint = "the hub's operator adds the page's site with the setting `allowedOrigins`; programs that are no \
+                        browser leave the header out";
+            Err(refused("The hub does not answer pages of this site.", detail, hint))
         }
     }
 
@@ -112,6 +118,13 @@ impl HostRules {
         let own = plain(host.host()) == origin.host && host.port_u16().unwrap_or(80) == origin.port;
         own || self.public.as_ref() == Some(origin) || self.origins.contains(origin)
     }
+}
+
+/// A refusal that has nothing to do with tokens and roles.
+fn refused(title: &str, detail: String, hint: &str) -> ApiError {
+    let mut error = ApiError::new(ErrorCode::Forbidden, detail).hint(hint);
+    error.0.title = title.to_owned();
+    error
 }
 
 fn host(headers: &HeaderMap) -> Option<Authority> {
@@ -178,6 +191,25 @@ mod tests {
         assert!(passes(&named, "10.0.0.1:7800", None));
         assert!(!passes(&named, "inner:7801", None));
         assert!(!passes(&named, "evil.example", None));
+    }
+
+    #[test]
+    fn a_refusal_names_what_is_wrong_and_the_setting() {
+        let rules = rules("127.0.0.1:7800", None, &[], &[]);
+        for (host, origin, setting) in
+            [("evil.example", None, "allowedHosts"), ("localhost", Some("https://app.example"), "allowedOrigins")]
+        {
+            let mut headers = HeaderMap::new();
+            headers.insert(HOST, HeaderValue::from_static(host));
+            if let Some(origin) = origin {
+                headers.insert(ORIGIN, HeaderValue::from_static(origin));
+            }
+            let problem = rules.check(&headers).unwrap_err().0;
+            assert_eq!((problem.code, problem.status), (ErrorCode::Forbidden, 403));
+            assert!(!problem.title.contains("role"), "{}", problem.title);
+            assert!(problem.detail.contains(origin.unwrap_or(host)), "{}", problem.detail);
+            assert!(problem.hint.unwrap().contains(setting));
+        }
     }
 
     #[test]

@@ -21,7 +21,7 @@ impl InFlight {
 
     /// Ties a count to an answer.
     pub(super) fn tie(self, response: Response<Body>) -> Response<Body> {
-        response.map(|inner| Body::new(Tied { inner, _count: self }))
+        tie(response, self)
     }
 
     /// Whether none is under way. The connection and its service hold a count each, which is no request.
@@ -30,12 +30,17 @@ impl InFlight {
     }
 }
 
-struct Tied {
-    inner: Body,
-    _count: InFlight,
+/// Keeps something for as long as an answer is on its way.
+pub(super) fn tie<G: Send + Unpin + 'static>(response: Response<Body>, guard: G) -> Response<Body> {
+    response.map(|inner| Body::new(Tied { inner, _guard: guard }))
 }
 
-impl http_body::Body for Tied {
+struct Tied<G> {
+    inner: Body,
+    _guard: G,
+}
+
+impl<G: Unpin> http_body::Body for Tied<G> {
     type Data = Bytes;
     type Error = axum::Error;
 

@@ -43,7 +43,7 @@ use axum::http::HeaderValue;
 use axum::response::Response;
 use axum::routing::get;
 use footbridge_shared::ErrorCode;
-use footbridge_shared::id::{EntryName, Subject};
+use footbridge_shared::id::Subject;
 use serde::Deserialize;
 
 use self::peer::View;
@@ -59,11 +59,15 @@ use crate::domain::mcp::{McpServer, McpServers};
 use crate::domain::principal::Principal;
 use crate::domain::scope::Scope;
 use crate::lifecycle::Lifecycle;
+use crate::yaml::did_you_mean;
 
 /// Where it is mounted.
 pub(super) const PATH: &str = "/mcp/{tenant}/{project}";
 /// How often sessions and waiting requests are looked at.
 const SWEEP: Duration = Duration::from_secs(30);
+
+/// Servers that are named to a client which asks for one that is not there.
+const MAX_NAMED_PACKS: usize = 20;
 
 /// What the hub keeps for MCP clients. Cheap to clone.
 #[derive(Clone)]
@@ -95,7 +99,7 @@ impl Mcp {
                 }
             }
         }
-        self.sessions().end_all();
+        // Sessions end with the process: what runs in them still says that it was cut off.
         self.tickets().clear();
     }
 
@@ -153,15 +157,33 @@ impl Query {
                 .hint("without them the client sees all tools of the project; `pack` shows one MCP server alone"));
         }
         let Some(pack) = &self.pack else { return Ok((View::All, None)) };
-        let unknown = || {
-            ApiError::not_found("MCP server")
-                .hint("`pack` is the name of a pack of the type `mcp_server` in this project")
-        };
-        let name = EntryName::parse(pack).map_err(|_| unknown())?;
         let servers = state.mcp.servers(scope, &principal.subject).await?;
-        let server = servers.into_iter().find(|server| *server.name() == name).ok_or_else(unknown)?;
-        Ok((View::Pack(name), Some(server)))
+        match servers.iter().find(|server| server.name().as_str() == pack) {
+            Some(server) => Ok((View::Pack(server.name().clone()), Some(server.clone()))),
+            None => Err(unknown_pack(pack, servers.iter().map(|server| server.name().as_str()))),
+        }
     }
+}
+
+/// There is no such server, and these are there.
+fn unknown_pack<'a>(wanted: &str, there: impl Iterator<Item = &'a str>) -> ApiError {
+    let names: Vec<&str> = there.collect();
+    let shown: Vec<String> = names.iter().take(MAX_NAMED_PACKS).map(|name| format!("`{name}`")).collect();
+    let there = match names.len() {
+        0 => "; there is none at all".to_owned(),
+        count if count > MAX_NAMED_PACKS => {
+            format!("; there are {}, and {} more", shown.join(", "), count - shown.len())
+        }
+        _ => format!("; there are: {}", shown.join(", ")),
+    };
+    let wanted = footbridge_shared::text::clean_and_cut(wanted, 80);
+    let hint = match did_you_mean(&wanted, names.iter().copied()) {
+        Some(meant) => format!("did you mean `{meant}`?"),
+        None => {
+            "`pack` is the name of a pack of the type `mcp_server` in this project, or of a foot's server".to_owned()
+        }
+    };
+    ApiError::new(ErrorCode::NotFound, format!("there is no MCP server `{wanted}` here{there}")).hint(hint)
 }
 
 /// The session that a header names. One of somebody else is answered like one that is not there.
@@ -184,4 +206,20 @@ fn not_acceptable(wanted: &str) -> Response {
         .hint(format!("send `Accept: {wanted}`"));
     error.0.status = 406;
     axum::response::IntoResponse::into_response(error)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn who_asks_for_a_server_that_is_not_there_is_told_which_are() {
+        let problem = unknown_pack("evry", ["crm", "every"].into_iter()).0;
+        assert_eq!(problem.detail, "there is no MCP server `evry` here; there are: `crm`, `every`");
+        assert_eq!(problem.hint.as_deref(), Some("did you mean `every`?"));
+        let many: Vec<String> = (0..1_000).map(|n| format!("server-{n}")).collect();
+        let problem = unknown_pack(&"x".repeat(10_000), many.iter().map(String::as_str)).0;
+        assert!(problem.detail.ends_with(", and 980 more") && problem.detail.len() < 1_000, "{}", problem.detail);
+        assert!(unknown_pack("x", std::iter::empty()).0.detail.ends_with("none at all"));
+    }
 }

@@ -23,11 +23,14 @@ pub const MAX_CONNECTIONS: usize = 30_000;
 const HEAD_TIMEOUT: Duration = Duration::from_secs(120);
 /// How often a connection of a hub that goes down is looked at.
 const IDLE_LOOK: Duration = Duration::from_millis(100);
+/// How long the hard end of the hub waits for the answers that say so: shorter than
+/// [`HARD_TIMEOUT`](crate::lifecycle::HARD_TIMEOUT). A connection on which nothing is under way ends earlier.
+const LAST_WORDS: Duration = Duration::from_secs(1);
 /// Pause after a failed accept: out of files, most likely.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
 
-/// Serves until the hub stops: after the soft signal no new request is taken and running ones end, after the hard one all
-/// connections are dropped.
+/// Serves until the hub stops: after the soft signal no new request is taken and running ones end, after the hard one they are
+/// cut off, which their answers say, and all connections are dropped.
 pub fn spawn(listener: TcpListener, state: Arc<AppState>) {
     let lifecycle = state.lifecycle.clone();
     let app = super::router(state);
@@ -63,6 +66,12 @@ async fn idle(requests: &InFlight) {
     tokio::time::sleep(IDLE_LOOK).await;
 }
 
+/// Waits for the hard end, and for what is said at it to leave.
+async fn over(lifecycle: &Lifecycle) {
+    lifecycle.hard().cancelled().await;
+    tokio::time::sleep(LAST_WORDS).await;
+}
+
 async fn connection(socket: TcpStream, app: Router, lifecycle: Lifecycle, place: OwnedSemaphorePermit) {
     // Without it an event of a stream may wait 40 ms for an acknowledgement.
     if let Err(error) = socket.set_nodelay(true) {
@@ -88,7 +97,7 @@ async fn connection(socket: TcpStream, app: Router, lifecycle: Lifecycle, place:
             served.as_mut().graceful_shutdown();
             tokio::select! {
                 ended = served => ended,
-                () = lifecycle.hard().cancelled() => Ok(()),
+                () = over(&lifecycle) => Ok(()),
                 // Half a head is no request: nothing waits for the rest of it.
                 () = idle(&requests) => Ok(()),
             }

@@ -10,6 +10,7 @@ use crate::lifecycle::Lifecycle;
 use crate::sources::configured::ConfiguredSource;
 use crate::sources::feet::FeetRegistry;
 use crate::store::Store;
+use crate::web::bodies::Bodies;
 use crate::web::host::HostRules;
 use crate::web::mcp::Mcp;
 
@@ -23,6 +24,8 @@ pub struct AppState {
     pub configured: ConfiguredSource,
     /// What is kept for MCP clients.
     pub mcp: Mcp,
+    /// What it holds of request bodies.
+    pub bodies: Bodies,
     /// Under which names the hub is reached.
     pub hosts: HostRules,
     /// Feet.

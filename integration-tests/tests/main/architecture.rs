@@ -27,6 +27,7 @@ const MAY_IMPORT: &[(&str, &[&str])] = &[
         &[
             "domain",
             "api",
+            "yaml",
             "clock",
             "lifecycle",
             "documents",

@@ -24,6 +24,7 @@ mod mcp_catalog;
 mod mcp_children;
 mod mcp_fake;
 mod mcp_heartbeat;
+mod mcp_http;
 mod mcp_lossless;
 mod mcp_names;
 mod mcp_one_tool;

@@ -93,8 +93,14 @@ impl Client {
     }
 
     /// Whether it wants to hear of what the call says.
-    pub(super) fn listens(&self) -> bool {
+    fn listens(&self) -> bool {
         self.progress.lock().is_some() || self.wants_output()
+    }
+
+    /// Whether it may come to listen while the call runs: with the answers to what it is asked.
+    pub(super) fn may_listen(&self) -> bool {
+        let capabilities = McpClient::capabilities(self).get();
+        self.listens() || (matches!(self.way, Way::Answer(_)) && capabilities != NO_CAPABILITIES.get())
     }
 
     /// From now on what it is told goes here, and progress under this token.

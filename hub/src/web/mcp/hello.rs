@@ -21,6 +21,8 @@ pub(super) const VERSIONS: [Version; 4] =
 const MAX_INSTRUCTIONS_CHARS: usize = 16 * 1024;
 /// Characters of one server's.
 const MAX_SERVER_INSTRUCTIONS_CHARS: usize = 4 * 1024;
+/// Characters of a tool's name that is shown as an example.
+const MAX_EXAMPLE_CHARS: usize = 128;
 /// How long a client waits for a server that has not been heard of yet.
 const DESCRIPTION_WAIT: Duration = Duration::from_secs(10);
 /// How often it is looked for meanwhile, beside every change.
@@ -188,9 +190,18 @@ fn instructions(servers: &[Arc<dyn McpServer>]) -> Option<String> {
         if !all.is_empty() {
             all.push_str("\n\n");
         }
-        all.push_str(&format!("## {}\n{text}", server.name()));
+        let tools = server.tools();
+        let names = tools.names.iter().map(|(original, public)| (original.as_str(), public.as_str()));
+        all.push_str(&format!("## {}\n{}{text}", server.name(), other_names(names)));
     }
     (!all.is_empty()).then_some(all)
+}
+
+/// What a server calls its tools, as far as that is something else here: its own text does not know.
+fn other_names<'a>(mut names: impl Iterator<Item = (&'a str, &'a str)>) -> String {
+    let Some((original, public)) = names.find(|(original, public)| original != public) else { return String::new() };
+    let original = clean_and_cut(original, MAX_EXAMPLE_CHARS);
+    format!("(The tools that it calls by its own names have longer ones here: its `{original}` is `{public}`.)\n")
 }
 
 /// What is not spoken here.
@@ -222,6 +233,14 @@ mod tests {
         ] {
             assert_eq!(session_version(wanted), given, "{wanted}");
         }
+    }
+
+    #[test]
+    fn instructions_say_what_a_servers_own_names_are_here() {
+        let said = other_names([("echo", "echo"), ("get-sum", "every__get_sum")].into_iter());
+        assert!(said.contains("its `get-sum` is `every__get_sum`") && said.ends_with('\n'), "{said}");
+        assert_eq!(other_names([("echo", "echo")].into_iter()), "");
+        assert_eq!(other_names(std::iter::empty()), "");
     }
 
     #[test]

@@ -16,7 +16,7 @@ use super::message::object;
 use super::peer::{Peer, View};
 use super::{prompts, resources, tools};
 use crate::domain::mcp::{ListKind, McpAudience, McpNote, McpServer};
-use crate::domain::tool::Tool;
+use crate::domain::tool::{Tool, ToolSpec};
 
 /// How long changes are gathered before they are looked at: one burst is told once.
 const DEBOUNCE: Duration = Duration::from_millis(250);
@@ -45,6 +45,11 @@ impl Wanted {
         Self { tools: true, resources: true, prompts: true, followed: Vec::new() }
     }
 
+    /// What its URIs take.
+    pub(super) fn bytes(&self) -> usize {
+        self.followed.iter().map(|(_, original, known)| original.len() + known.len()).sum()
+    }
+
     /// Whether it wants to hear that a list changed.
     fn wants(&self, method: &str) -> bool {
         match method {
@@ -68,11 +73,31 @@ pub(super) struct Listener {
 }
 
 impl Listener {
-    /// Listens from now on, and for what changed since the client's session was shown the lists.
-    pub(super) fn new(peer: Arc<Peer>, wanted: Wanted) -> Self {
+    /// Listens, and has looked once: what changes from now on is heard, and what changed since the client's session was shown
+    /// the lists.
+    pub(super) async fn started(peer: Arc<Peer>, wanted: Wanted) -> Self {
         let changes = peer.state.mcp.changes().follow();
-        let due = Some(Instant::now());
-        Self { peer, wanted, shown: Shown::default(), changes, notes: StreamMap::new(), due, queue: VecDeque::new() }
+        let (notes, queue) = (StreamMap::new(), VecDeque::new());
+        let mut listener = Self { peer, wanted, shown: Shown::default(), changes, notes, due: None, queue };
+        if !listener.look().await {
+            listener.due = Some(Instant::now() + DEBOUNCE);
+        }
+        listener
+    }
+
+    /// What the client wants to hear of.
+    pub(super) fn wanted(&self) -> &Wanted {
+        &self.wanted
+    }
+
+    /// Hears of a resource too: of this server, under this URI there, which the client knows as the other.
+    pub(super) fn follow_resource(&mut self, server: String, original: String, known: String) {
+        self.wanted.followed.push((server, original, known));
+    }
+
+    /// Does not hear of the resource that it was told of last.
+    pub(super) fn forget_last_resource(&mut self) {
+        self.wanted.followed.pop();
     }
 
     /// The next thing to tell: a method and its parameters. Can be dropped and asked again.
@@ -163,9 +188,9 @@ impl Listener {
         Some(fields.to_raw())
     }
 
-    /// Looks at the servers and lists as they are now.
-    async fn look(&mut self) {
-        let Ok(servers) = self.peer.servers().await else { return };
+    /// Looks at the servers and lists as they are now. Whether that was possible.
+    async fn look(&mut self) -> bool {
+        let Ok(servers) = self.peer.servers().await else { return false };
         self.follow(&servers);
         let mut now = self.last();
         if self.wanted.tools
@@ -194,6 +219,7 @@ impl Listener {
             Some(session) => session.shown(|shown| *shown = now),
             None => self.shown = now,
         }
+        true
     }
 
     fn last(&self) -> Shown {
@@ -241,13 +267,18 @@ impl Listener {
 pub(super) fn print_of_tools(tools: &[(String, Arc<Tool>)]) -> u64 {
     let mut hasher = DefaultHasher::new();
     for (name, tool) in tools {
-        let spec = &tool.spec;
-        let raw = |raw: &Option<Raw>| raw.as_ref().map_or(0, |raw| raw.get().len());
-        (name, &spec.title, &spec.description, spec.input_schema.get()).hash(&mut hasher);
-        (raw(&spec.output_schema), raw(&spec.extra)).hash(&mut hasher);
-        spec.annotations.as_ref().map(|annotations| annotations.get()).hash(&mut hasher);
+        print_tool(name, &tool.spec, &mut hasher);
     }
     hasher.finish()
+}
+
+/// All of a tool that a client is shown.
+fn print_tool(name: &str, spec: &ToolSpec, hasher: &mut DefaultHasher) {
+    fn text(raw: Option<&Raw>) -> Option<&str> {
+        raw.map(|raw| raw.get())
+    }
+    (name, &spec.title, &spec.description, spec.input_schema.get()).hash(hasher);
+    (text(spec.output_schema.as_ref()), text(spec.annotations.as_ref()), text(spec.extra.as_ref())).hash(hasher);
 }
 
 /// A fingerprint of listed things.
@@ -257,4 +288,36 @@ pub(super) fn print_of_listed(things: &[(String, Raw)]) -> u64 {
         (key, thing.get()).hash(&mut hasher);
     }
     hasher.finish()
+}
+
+#[cfg(test)]
+mod tests {
+    use footbridge_shared::id::ToolName;
+
+    use super::*;
+    use crate::domain::tool::Origin;
+
+    #[test]
+    fn whatever_of_a_tool_is_shown_is_in_its_fingerprint() {
+        let print = |spec: &ToolSpec| {
+            let mut hasher = DefaultHasher::new();
+            print_tool("echo", spec, &mut hasher);
+            hasher.finish()
+        };
+        let raw = |text: &str| Some(serde_json::from_str::<Raw>(text).unwrap());
+        let bare = ToolSpec::bare(ToolName::parse("echo").unwrap(), Origin::BuiltIn);
+        let all = |text: &str| {
+            [
+                ToolSpec { output_schema: raw(text), ..bare.clone() },
+                ToolSpec { annotations: raw(text), ..bare.clone() },
+                ToolSpec { extra: raw(text), ..bare.clone() },
+                ToolSpec { input_schema: raw(text).unwrap(), ..bare.clone() },
+            ]
+        };
+        // Of the same length.
+        for (before, after) in all(r#"{"a":1}"#).iter().zip(&all(r#"{"a":2}"#)) {
+            assert_ne!(print(before), print(after));
+            assert_eq!(print(before), print(&before.clone()));
+        }
+    }
 }

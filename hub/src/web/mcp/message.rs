@@ -3,11 +3,17 @@
 use axum::http::header::CONTENT_TYPE;
 use axum::http::{HeaderValue, StatusCode};
 use axum::response::{IntoResponse, Response};
-use footbridge_mcp::{Fields, Message, Raw, RequestId, RpcError, codes};
+use footbridge_mcp::{Fields, Message, Raw, RequestId, RpcError, codes, meta as names};
 use serde_json::value::RawValue;
 
 /// Most messages of one batch.
 pub(super) const MAX_BATCH: usize = 100;
+/// Longest id of a request, in bytes of its JSON.
+pub(super) const MAX_ID_BYTES: usize = 256;
+/// Longest token under which progress is told, in bytes of its JSON.
+pub(super) const MAX_PROGRESS_TOKEN_BYTES: usize = 256;
+/// Most that a client can say of what it can do, in bytes: a session keeps it.
+pub(super) const MAX_CAPABILITIES_BYTES: usize = 64 * 1024;
 /// The content type of a message.
 pub(super) const JSON: &str = "application/json";
 
@@ -31,6 +37,11 @@ pub(super) enum Incoming {
 impl Incoming {
     fn of(message: Message) -> Result<Self, Refusal> {
         match message {
+            // It is kept, and comes back with all that is said of the request.
+            Message::Request { id, .. } if id.as_json().len() > MAX_ID_BYTES => {
+                let error = too_long(codes::INVALID_REQUEST, "the id", MAX_ID_BYTES, "number the requests");
+                Err(Refusal::bad(error))
+            }
             Message::Request { id, method, params } => match fields(params) {
                 Ok((params, meta)) => Ok(Self::Request(Request { id, method, params, meta })),
                 Err(error) => Err(Refusal { id: Some(id), ..Refusal::bad(error) }),
@@ -53,7 +64,26 @@ fn fields(params: Option<Raw>) -> Result<(Fields, Fields), RpcError> {
         None => Fields::new(),
         Some(meta) => Fields::of(meta).ok_or_else(|| wrong("`params._meta`"))?,
     };
+    if meta.get(names::PROGRESS_TOKEN).is_some_and(|token| token.get().len() > MAX_PROGRESS_TOKEN_BYTES) {
+        let what = "`params._meta.progressToken`";
+        return Err(too_long(codes::INVALID_PARAMS, what, MAX_PROGRESS_TOKEN_BYTES, "number the requests"));
+    }
+    if meta.get(names::CLIENT_CAPABILITIES).is_some_and(|raw| raw.get().len() > MAX_CAPABILITIES_BYTES) {
+        return Err(too_many_capabilities());
+    }
     Ok((params, meta))
+}
+
+/// Something of the client that is kept is longer than may be.
+pub(super) fn too_long(code: i64, what: &str, max: usize, hint: &str) -> RpcError {
+    let data = object([("maxBytes", max.into()), ("hint", hint.into())]);
+    RpcError { data: Some(data), ..RpcError::new(code, format!("{what} is longer than {max} bytes")) }
+}
+
+/// The client can do more than can be kept.
+pub(super) fn too_many_capabilities() -> RpcError {
+    let hint = "name what the client can do; settings of its own belong elsewhere";
+    too_long(codes::INVALID_PARAMS, "what the client says of its capabilities", MAX_CAPABILITIES_BYTES, hint)
 }
 
 /// A body.
@@ -191,6 +221,34 @@ mod tests {
             panic!("a list is no object")
         };
         assert_eq!((refusal.error.code, refusal.id.unwrap().as_json()), (codes::INVALID_PARAMS, "\"a\""));
+    }
+
+    #[test]
+    fn what_is_kept_of_a_client_has_an_end() {
+        let request = |id: &str, meta: &str| {
+            read(format!(r#"{{"jsonrpc":"2.0","id":{id},"method":"ping","params":{{"_meta":{meta}}}}}"#).as_bytes())
+        };
+        let text = |length: usize| format!("\"{}\"", "x".repeat(length - 2));
+        let capabilities = |length: usize| {
+            format!(r#"{{"{}":{{"x":{}}}}}"#, names::CLIENT_CAPABILITIES, text(length - r#"{"x":}"#.len()))
+        };
+        let token = |length: usize| format!(r#"{{"progressToken":{}}}"#, text(length));
+        for (id, meta) in [
+            (text(MAX_ID_BYTES), "{}".to_owned()),
+            ("1".to_owned(), token(MAX_PROGRESS_TOKEN_BYTES)),
+            ("1".to_owned(), capabilities(MAX_CAPABILITIES_BYTES)),
+        ] {
+            assert!(request(&id, &meta).is_ok());
+        }
+        for (id, meta, code) in [
+            (text(MAX_ID_BYTES + 1), "{}".to_owned(), codes::INVALID_REQUEST),
+            ("1".to_owned(), token(MAX_PROGRESS_TOKEN_BYTES + 1), codes::INVALID_PARAMS),
+            ("1".to_owned(), capabilities(MAX_CAPABILITIES_BYTES + 1), codes::INVALID_PARAMS),
+        ] {
+            let Err(refusal) = request(&id, &meta) else { panic!("it is too long") };
+            assert_eq!(refusal.error.code, code);
+            assert!(refusal.error.data.unwrap().get().contains("hint"));
+        }
     }
 
     #[test]

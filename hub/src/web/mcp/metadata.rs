@@ -6,8 +6,10 @@ use axum::extract::{Path, State};
 use axum::http::HeaderMap;
 use axum::routing::get;
 use axum::{Json, Router};
+use footbridge_shared::id::{ProjectName, TenantName};
 use serde_json::{Value, json};
 
+use crate::web::error::ApiResult;
 use crate::web::host::base_url;
 use crate::web::state::AppState;
 
@@ -24,18 +26,36 @@ async fn of_hub(State(state): State<Arc<AppState>>, headers: HeaderMap) -> Json<
     Json(described(&base_url(&state.hosts, &headers)))
 }
 
-/// The same for every tenant and project, whether or not it is there: who asks has no token.
+/// The same for every tenant and project, whether or not it is there: who asks has no token. What can be no name has none.
 async fn of_endpoint(
     State(state): State<Arc<AppState>>,
     Path((tenant, project)): Path<(String, String)>,
     headers: HeaderMap,
-) -> Json<Value> {
-    let plain =
-        |name: &str| name.chars().filter(|c| c.is_ascii_alphanumeric() || "-_".contains(*c)).collect::<String>();
+) -> ApiResult<Json<Value>> {
+    let (tenant, project) = named(&tenant, &project)?;
     let base = base_url(&state.hosts, &headers);
-    Json(described(&format!("{base}/mcp/{}/{}", plain(&tenant), plain(&project))))
+    Ok(Json(described(&format!("{base}/mcp/{tenant}/{project}"))))
+}
+
+fn named(tenant: &str, project: &str) -> ApiResult<(TenantName, ProjectName)> {
+    Ok((TenantName::parse(tenant)?, ProjectName::parse(project)?))
 }
 
 fn described(resource: &str) -> Value {
     json!({"resource": resource, "resource_name": "Footbridge", "bearer_methods_supported": ["header"]})
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_can_be_no_name_is_in_no_document() {
+        assert!(named("acme", "web").is_ok());
+        for hostile in
+            ["", "..", "a/../b", "a\"b", "a\r\nb", "<script>", "a?b", "a#b", "é", "\u{202e}a", &"x".repeat(1_000)]
+        {
+            assert!(named(hostile, "web").is_err() && named("acme", hostile).is_err(), "{hostile}");
+        }
+    }
 }

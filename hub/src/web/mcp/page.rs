@@ -1,4 +1,4 @@
-//! Cursors of lists: the last thing of a page, opaque to the client.
+//! Cursors of lists: the last thing of a page, and where it was; opaque to the client.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
@@ -47,18 +47,25 @@ fn array(things: &[Raw]) -> Raw {
     to_raw_value(things).unwrap_or_else(|_| RawValue::NULL.to_owned())
 }
 
-/// The page of a list whose things have keys of their own, behind `after`, and the key that the next one starts behind.
+/// The page of a list of things with keys, behind `after`, and what the next one starts behind: the place and key of the last
+/// thing. The place alone would lead astray in a list that changed, and the key alone in one that has it twice.
 ///
 /// # Errors
 /// There is nothing with that key any more.
 pub(super) fn of<T>(things: Vec<(String, T)>, after: Option<&str>) -> Result<(Vec<T>, Option<String>), RpcError> {
     let start = match after {
         None => 0,
-        Some(after) => things.iter().position(|(key, _)| key == after).ok_or_else(stale)? + 1,
+        Some(after) => {
+            let (place, wanted) = after.split_once(' ').ok_or_else(stale)?;
+            let place: usize = place.parse().map_err(|_| stale())?;
+            let places = things.iter().enumerate().filter(|(_, (key, _))| key == wanted).map(|(index, _)| index);
+            places.min_by_key(|index| index.abs_diff(place)).ok_or_else(stale)? + 1
+        }
     };
     let more = things.len() > start + PAGE;
     let (keys, page): (Vec<String>, Vec<T>) = things.into_iter().skip(start).take(PAGE).unzip();
-    Ok((page, keys.into_iter().next_back().filter(|_| more)))
+    let last = keys.last().filter(|_| more).map(|key| format!("{} {key}", start + PAGE - 1));
+    Ok((page, last))
 }
 
 #[cfg(test)]
@@ -69,14 +76,34 @@ mod tests {
     fn pages_follow_each_other_and_a_lost_place_is_told() {
         let list = || (0..PAGE + 2).map(|n| (n.to_string(), n)).collect::<Vec<_>>();
         let (first, next) = of(list(), None).unwrap();
-        assert_eq!((first.len(), next.as_deref()), (PAGE, Some("499")));
-        let (second, next) = of(list(), Some("499")).unwrap();
+        assert_eq!((first.len(), next.as_deref()), (PAGE, Some("499 499")));
+        let (second, next) = of(list(), Some("499 499")).unwrap();
         assert_eq!((second, next), (vec![500, 501], None));
-        assert!(of(list(), Some("gone")).is_err());
+        // The list has become shorter meanwhile.
+        let shorter = list().split_off(3);
+        assert_eq!(of(shorter, Some("499 499")).unwrap().0, [500, 501]);
+        for gone in ["499 gone", "499", "gone", "-1 499", ""] {
+            assert!(of(list(), Some(gone)).is_err(), "{gone}");
+        }
         let mut params = Fields::new();
         params.set_value("cursor", &cursor("499"));
         assert_eq!(after(&params).unwrap().as_deref(), Some("499"));
         params.set_value("cursor", "!");
         assert!(after(&params).is_err());
+    }
+
+    #[test]
+    fn what_has_the_same_key_is_paged_once_each() {
+        let list = || (0..2 * PAGE + 7).map(|n| ("same".to_owned(), n)).collect::<Vec<_>>();
+        let (mut all, mut after) = (Vec::new(), None);
+        loop {
+            let (page, next) = of(list(), after.as_deref()).unwrap();
+            all.extend(page);
+            after = next;
+            if after.is_none() {
+                break;
+            }
+        }
+        assert_eq!(all, (0..2 * PAGE + 7).collect::<Vec<_>>());
     }
 }

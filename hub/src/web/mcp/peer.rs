@@ -13,6 +13,7 @@ use crate::domain::mcp::McpServer;
 pub(super) use crate::domain::mcp::rpc_error;
 use crate::domain::principal::Principal;
 use crate::domain::scope::Scope;
+use crate::web::bodies::Place;
 use crate::web::state::AppState;
 
 /// What of a scope a client sees.
@@ -36,6 +37,8 @@ pub(super) struct Peer {
     /// The server that it sees alone, as it was found when the request came.
     pub(super) found: Option<Arc<dyn McpServer>>,
     pub(super) session: Option<Arc<Session>>,
+    /// What its body takes of the hub's room, for as long as the request is worked on: also when nobody waits for it here.
+    pub(super) body: Place,
 }
 
 impl Peer {

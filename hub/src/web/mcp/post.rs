@@ -15,19 +15,20 @@ use tokio::sync::mpsc;
 
 use super::client::{Client, MAX_ASKS, Stated, Way};
 use super::hello::{Hello, session_version};
-use super::message::{self, Body, Incoming, JSON, Refusal, Request, response_text};
+use super::message::{self, Body, Incoming, JSON, MAX_CAPABILITIES_BYTES, Refusal, Request, response_text};
 use super::mode::{self, Mode, SESSION_HEADER};
 use super::peer::{Peer, View};
-use super::serve::{Accepts, Answers, serve};
+use super::serve::{Accepts, Answers, cut_off, serve};
 use super::session::Session;
 use super::stream::Stream;
-use super::tickets::{About, Asked, Tickets, result_or_question};
+use super::tickets::{About, Asked, result_or_question};
 use super::work::{Orphan, Work};
 use super::{Query, methods, subscribe, tools};
 use crate::domain::call::Caller;
 use crate::domain::mcp::McpServer;
 use crate::domain::principal::Principal;
 use crate::domain::scope::Scope;
+use crate::web::bodies::Place;
 use crate::web::body::{Params, Whole};
 use crate::web::error::{ApiError, ApiResult};
 use crate::web::state::AppState;
@@ -40,6 +41,7 @@ struct Sender {
     view: View,
     found: Option<Arc<dyn McpServer>>,
     accepts: Accepts,
+    body: Place,
 }
 
 impl Sender {
@@ -53,6 +55,7 @@ impl Sender {
             view: self.view.clone(),
             found: self.found.clone(),
             session,
+            body: self.body.clone(),
         })
     }
 }
@@ -62,6 +65,7 @@ pub(super) async fn post(
     State(state): State<Arc<AppState>>,
     Extension(scope): Extension<Arc<Scope>>,
     Extension(principal): Extension<Arc<Principal>>,
+    Extension(place): Extension<Place>,
     Params(query): Params<Query>,
     headers: HeaderMap,
     body: ApiResult<Whole>,
@@ -75,7 +79,7 @@ pub(super) async fn post(
         return Err(ApiError::new(ErrorCode::UnsupportedMediaType, "the body is no `application/json`"));
     }
     let (view, found) = query.view(&state, &scope, &principal).await?;
-    let sender = Sender { state, scope, principal, view, found, accepts };
+    let sender = Sender { state, scope, principal, view, found, accepts, body: place };
     let body = match message::read(&body) {
         Ok(body) => body,
         Err(refusal) => return Ok(refusal.into_response()),
@@ -111,14 +115,16 @@ async fn one(sender: Sender, headers: &HeaderMap, mode: Mode, incoming: Incoming
             session.touch();
             let peer = sender.peer(session.version, Some(session));
             let stream = Arc::new(Stream::default());
+            let asked = vec![request.id.clone()];
             let work = in_session(&peer, sender.accepts, &stream, request);
-            Ok(serve(&peer, sender.accepts, stream, work.map(Answers::one).boxed()).await)
+            Ok(serve(&peer, sender.accepts, stream, asked, work.map(Answers::one).boxed()).await)
         }
         (Incoming::Request(request), Mode::Plain(version)) => {
             let peer = sender.peer(version, None);
             let stream = Arc::new(Stream::default());
+            let asked = vec![request.id.clone()];
             let work = alone(&peer, sender.accepts, &stream, request);
-            Ok(serve(&peer, sender.accepts, stream, work.map(Answers::one).boxed()).await)
+            Ok(serve(&peer, sender.accepts, stream, asked, work.map(Answers::one).boxed()).await)
         }
         (Incoming::Request(request), Mode::Stateless) => {
             let peer = sender.peer(Version::V2026_07_28, None);
@@ -162,12 +168,15 @@ async fn open(sender: &Sender, request: Request) -> ApiResult<Response> {
     let wanted: String = request.params.read("protocolVersion").unwrap_or_default();
     let version = session_version(&wanted);
     let peer = sender.peer(version, None);
+    let capabilities = request.params.get("capabilities").filter(|raw| raw.get().starts_with('{'));
+    if capabilities.is_some_and(|raw| raw.get().len() > MAX_CAPABILITIES_BYTES) {
+        return Ok(Refusal::to(&request.id, message::too_many_capabilities()).into_response());
+    }
+    let capabilities = capabilities.cloned().unwrap_or_else(|| message::object([]));
     let hello = match Hello::of(&peer).await {
         Ok(hello) => hello,
         Err(error) => return Ok(answer_now(&peer, sender.accepts, response_text(&request.id, &Err(error))).await),
     };
-    let capabilities = request.params.get("capabilities").filter(|raw| raw.get().starts_with('{'));
-    let capabilities = capabilities.cloned().unwrap_or_else(|| message::object([]));
     let scope = sender.scope.clone();
     let session = state.mcp.sessions().open(scope, &sender.principal, version, capabilities, sender.view.clone())?;
     let text = response_text(&request.id, &Ok(hello.initialized(version)));
@@ -181,7 +190,7 @@ async fn open(sender: &Sender, request: Request) -> ApiResult<Response> {
 /// An answer that is there.
 async fn answer_now(peer: &Peer, accepts: Accepts, text: String) -> Response {
     let ready = std::future::ready(Answers::one(Some(text)));
-    serve(peer, accepts, Arc::new(Stream::default()), ready.boxed()).await
+    serve(peer, accepts, Arc::new(Stream::default()), Vec::new(), ready.boxed()).await
 }
 
 /// The token under which the client wants to hear of progress, if it can.
@@ -204,13 +213,14 @@ fn in_session(
     let stated = Stated { progress: progress(accepts, &request.meta), ..Stated::default() };
     let way = if accepts.events { Way::Session(session) } else { Way::Nobody };
     let client = Client::new(peer, way, stated, stream.clone());
-    let peer = peer.clone();
+    let (peer, hard) = (peer.clone(), peer.state.lifecycle.hard().clone());
     async move {
         let Request { id, method, params, meta } = request;
         tokio::select! {
             biased;
             () = running.stop.cancelled() => None,
             outcome = methods::answer(peer, client, &method, params, meta) => Some(response_text(&id, &outcome)),
+            () = hard.cancelled() => Some(response_text(&id, &Err(cut_off()))),
         }
     }
     .boxed()
@@ -245,24 +255,27 @@ async fn stateless(peer: Arc<Peer>, accepts: Accepts, headers: &HeaderMap, reque
         return Refusal::to(&request.id, error).into_response();
     }
     let stream = Arc::new(Stream::default());
+    let asked = vec![request.id.clone()];
     let begun = begin(&peer, accepts, &stream, request);
-    serve(&peer, accepts, stream, begun).await
+    serve(&peer, accepts, stream, asked, begun).await
 }
 
 /// Begins a request, or goes on with one that waited for its client.
 fn begin(peer: &Arc<Peer>, accepts: Accepts, stream: &Arc<Stream>, request: Request) -> BoxFuture<'static, Answers> {
     let Request { id, method, params, meta } = request;
+    let name = params.read::<String>("name").or_else(|| params.read("uri"));
     let about = About {
         scope: peer.scope.clone(),
         subject: peer.caller.subject.clone(),
         view: peer.view.clone(),
         method: method.clone(),
-        name: params.read("name").or_else(|| params.read("uri")),
+        name: name.map(|name| blake3::hash(name.as_bytes())),
     };
     let progress = progress(accepts, &meta);
-    let waited = match params.read::<String>("requestState").filter(|state| Tickets::is_ticket(state)) {
+    let (tickets, token) = (peer.state.mcp.tickets(), peer.principal.ended.clone());
+    let waited = match params.read::<String>("requestState").filter(|state| tickets.is_ticket(state)) {
         None => None,
-        Some(state) => match peer.state.mcp.tickets().take(&state, &about) {
+        Some(state) => match tickets.take(&state, &about) {
             Some(asked) => Some(asked),
             None => {
                 let error = RpcError::new(codes::INVALID_PARAMS, "`requestState` is none that waits here (any more)");
@@ -284,14 +297,23 @@ fn begin(peer: &Arc<Peer>, accepts: Accepts, stream: &Arc<Stream>, request: Requ
             let way = if can_be_asked { Way::Answer(tell) } else { Way::Nobody };
             let client = Client::new(peer, way, stated, stream.clone());
             let answer = {
-                let (peer, client) = (peer.clone(), client.clone());
+                let (peer, client, token) = (peer.clone(), client.clone(), token.clone());
                 async move {
-                    let result = methods::answer(peer, client.clone(), &method, params, meta).await?;
-                    Ok(client.named_result(result).await)
+                    let answer = async {
+                        let result = methods::answer(peer, client.clone(), &method, params, meta).await?;
+                        Ok(client.named_result(result).await)
+                    };
+                    // It may wait for its client for long, and nobody else watches the token meanwhile.
+                    tokio::select! {
+                        biased;
+                        answer = answer => answer,
+                        () = token.cancelled() => Err(RpcError::new(codes::INTERNAL_ERROR, "the token has ended")),
+                    }
                 }
                 .boxed()
             };
-            Asked::begin(Work::new(answer, Orphan::Stops, peer.state.lifecycle.clone()), client, asks)
+            let work = Work::new(answer, Orphan::Stops, peer.state.lifecycle.clone());
+            Asked::begin(work, client, asks, token)
         }
     };
     let peer = peer.clone();
@@ -339,7 +361,7 @@ async fn many(
     }
     let peer = sender.peer(Version::V2025_03_26, session.clone());
     let stream = Arc::new(Stream::default());
-    let mut works = Vec::new();
+    let (mut works, mut asked) = (Vec::new(), Vec::new());
     for message in batch {
         match message {
             Err(Refusal { id, error, .. }) => {
@@ -352,9 +374,13 @@ async fn many(
                 works.push(std::future::ready(Some(response_text(&request.id, &Err(error)))).boxed());
             }
             Ok(Incoming::Request(request)) if session.is_some() => {
+                asked.push(request.id.clone());
                 works.push(in_session(&peer, sender.accepts, &stream, request));
             }
-            Ok(Incoming::Request(request)) => works.push(alone(&peer, sender.accepts, &stream, request)),
+            Ok(Incoming::Request(request)) => {
+                asked.push(request.id.clone());
+                works.push(alone(&peer, sender.accepts, &stream, request));
+            }
             Ok(Incoming::Notification { method, params }) => {
                 if let Some(session) = &session {
                     notified(session, &method, &params);
@@ -375,5 +401,5 @@ async fn many(
         batch: true,
         status: StatusCode::OK,
     });
-    serve(&peer, sender.accepts, stream, all.boxed()).await
+    serve(&peer, sender.accepts, stream, asked, all.boxed()).await
 }

@@ -25,8 +25,7 @@ pub(super) fn of_failure(peer: &Peer, name: &str, failure: &Failure) -> Result<R
         return Err((**error).clone());
     }
     if failure.code == ErrorCode::UnknownTool {
-        let name = footbridge_shared::text::clean_and_cut(name, 80);
-        return Err(RpcError::new(codes::INVALID_PARAMS, format!("Unknown tool: {name}")));
+        return Err(unknown_tool(name));
     }
     let mut about = Fields::new();
     about.set_value("code", failure.code.as_str());
@@ -48,6 +47,12 @@ pub(super) fn of_failure(peer: &Peer, name: &str, failure: &Failure) -> Result<R
         result.set_value("resultType", "complete");
     }
     Ok(result.to_raw())
+}
+
+/// There is no such tool for this client.
+pub(super) fn unknown_tool(name: &str) -> RpcError {
+    let name = footbridge_shared::text::clean_and_cut(name, 80);
+    RpcError::new(codes::INVALID_PARAMS, format!("Unknown tool: {name}"))
 }
 
 fn of_output(peer: &Peer, output: &ToolOutput) -> Raw {

@@ -6,17 +6,18 @@ use std::time::Duration;
 use axum::http::header::ACCEPT;
 use axum::http::{HeaderMap, StatusCode};
 use axum::response::{IntoResponse as _, Response};
-use footbridge_shared::ErrorCode;
+use footbridge_mcp::{RequestId, RpcError};
+use footbridge_shared::{ErrorCode, Outcome};
 use futures::future::BoxFuture;
 use tokio_util::sync::CancellationToken;
 
-use super::message::{JSON, json_response};
-use super::peer::Peer;
+use super::message::{JSON, json_response, response_text};
+use super::peer::{Peer, rpc_error};
 use super::sse::{EVENT_STREAM, Showing, respond};
 use super::stream::{Reader, Stream};
 use super::work::{Orphan, Work};
+use crate::domain::failure::Failure;
 use crate::web::error::ApiError;
-use footbridge_mcp::Version;
 
 /// After how long a silent request becomes a stream: what waits between client and hub then sees that it lives.
 const OPEN_AFTER: Duration = Duration::from_secs(5);
@@ -68,6 +69,13 @@ impl Answers {
         Self { texts: text.into_iter().collect(), batch: false, status: StatusCode::OK }
     }
 
+    /// The answers to requests that the end of the hub cuts off.
+    fn cut_off(asked: &[RequestId]) -> Self {
+        let error = cut_off();
+        let texts = asked.iter().map(|id| response_text(id, &Err(error.clone()))).collect();
+        Self { texts, batch: false, status: StatusCode::OK }
+    }
+
     fn into_json(mut self) -> Response {
         if self.batch && !self.texts.is_empty() {
             return json_response(self.status, format!("[{}]", self.texts.join(",")));
@@ -85,8 +93,10 @@ pub(super) async fn serve(
     peer: &Peer,
     accepts: Accepts,
     stream: Arc<Stream>,
+    asked: Vec<RequestId>,
     work: BoxFuture<'static, Answers>,
 ) -> Response {
+    let unopened = Unopened(Some(stream.clone()));
     // Without a session the client's connection is all that there is of it.
     let (orphan, open_after) = match peer.session {
         Some(_) => (Orphan::GoesOn, OPEN_RESUMABLE_AFTER),
@@ -107,8 +117,10 @@ pub(super) async fn serve(
             () = stream.first(), if accepts.events => {}
             () = tokio::time::sleep(open_after), if accepts.events => {}
             () = peer.principal.ended.cancelled() => return token_ended(),
+            () = lifecycle.hard().cancelled() => return draining(),
         }
     }
+    unopened.opens();
     let token = peer.principal.ended.clone();
     if let Some(session) = &peer.session {
         session.open(&stream);
@@ -120,19 +132,16 @@ pub(super) async fn serve(
         lifecycle.spawn_work(async move {
             tokio::select! {
                 biased;
-                answers = work.outcome() => match answers {
-                    Some(answers) => finish(&written, answers),
-                    None => written.end(),
-                },
+                answers = work.outcome() => finish(&written, answers.unwrap_or_else(|| Answers::cut_off(&asked))),
                 () = gone.cancelled() => {}
-                () = hard.cancelled() => written.end(),
+                () = hard.cancelled() => finish(&written, Answers::cut_off(&asked)),
             }
             if let Some(session) = session {
                 session.make_room();
             }
         });
     }
-    let primed = peer.session.is_some() && peer.version >= Version::V2025_11_25;
+    let primed = peer.session.as_ref().is_some_and(|session| session.primes());
     respond(Showing { reader: Reader { stream, seen: 0 }, primed, token, until: None, feed: None, _guard: guard })
 }
 
@@ -143,8 +152,36 @@ fn finish(stream: &Stream, answers: Answers) {
     stream.end();
 }
 
+/// A stream that nobody has been shown yet. If that stays so, for its client has hung up, nobody reads what is asked there.
+struct Unopened(Option<Arc<Stream>>);
+
+impl Unopened {
+    fn opens(mut self) {
+        self.0 = None;
+    }
+}
+
+impl Drop for Unopened {
+    fn drop(&mut self) {
+        if let Some(stream) = &self.0 {
+            stream.end();
+        }
+    }
+}
+
+/// The end of the hub cut off what ran.
+fn stopped() -> Failure {
+    Failure::new(ErrorCode::Draining, Outcome::Unknown, "the hub went down while the request ran")
+        .hint("see whether it was done before you send it again")
+}
+
+/// The same as an answer to a request.
+pub(super) fn cut_off() -> RpcError {
+    rpc_error(&stopped())
+}
+
 fn draining() -> Response {
-    ApiError::new(ErrorCode::Draining, "the hub is going down").hint("try again shortly").into_response()
+    ApiError::from(stopped()).into_response()
 }
 
 fn token_ended() -> Response {
@@ -156,6 +193,26 @@ mod tests {
     use axum::http::HeaderValue;
 
     use super::*;
+
+    #[test]
+    fn a_stream_that_nobody_was_shown_ends() {
+        let (left, opened) = (Arc::new(Stream::default()), Arc::new(Stream::default()));
+        drop(Unopened(Some(left.clone())));
+        Unopened(Some(opened.clone())).opens();
+        assert!(left.has_ended() && !opened.has_ended());
+    }
+
+    #[test]
+    fn each_request_that_is_cut_off_has_an_answer() {
+        let cut_off = Answers::cut_off(&[RequestId::number(1), RequestId::number(2)]);
+        for (text, id) in cut_off.texts.iter().zip(1..=2) {
+            let answer: serde_json::Value = serde_json::from_str(text).unwrap();
+            assert_eq!(answer["id"], id);
+            assert_eq!(answer["error"]["data"]["code"], "draining");
+            assert_eq!(answer["error"]["data"]["outcome"], "unknown");
+        }
+        assert_eq!(cut_off.texts.len(), 2);
+    }
 
     #[test]
     fn what_a_client_accepts_is_read_with_its_weights() {

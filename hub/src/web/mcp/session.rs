@@ -4,7 +4,7 @@ use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
 use std::time::Duration;
 
-use footbridge_mcp::{Raw, RequestId, RpcError, Version, codes};
+use footbridge_mcp::{Raw, RequestId, RpcError, Version, codes, declined};
 use footbridge_shared::id::Subject;
 use parking_lot::Mutex;
 use tokio::sync::oneshot;
@@ -28,6 +28,10 @@ const MAX_STREAMS: usize = 32;
 const MAX_REPLAY_BYTES: usize = 1024 * 1024;
 /// Resources that one session follows.
 pub(super) const MAX_SUBSCRIPTIONS: usize = 256;
+/// Bytes of all their URIs.
+pub(super) const MAX_SUBSCRIPTION_BYTES: usize = 128 * 1024;
+/// Bytes of the questions that are open at once: a question may show a picture.
+pub(super) const MAX_QUESTION_BYTES: usize = 4 * 1024 * 1024;
 
 /// A session. It belongs to a subject in a scope.
 pub(super) struct Session {
@@ -48,6 +52,7 @@ struct State {
     level: Option<Level>,
     running: HashMap<RequestId, CancellationToken>,
     questions: HashMap<u64, oneshot::Sender<Result<Raw, RpcError>>>,
+    question_bytes: usize,
     last_question: u64,
     streams: VecDeque<Arc<Stream>>,
     last_stream: u64,
@@ -91,6 +96,7 @@ impl Session {
             level: None,
             running: HashMap::new(),
             questions: HashMap::new(),
+            question_bytes: 0,
             last_question: 0,
             streams: VecDeque::new(),
             last_stream: 0,
@@ -105,6 +111,11 @@ impl Session {
     /// It was used just now.
     pub(super) fn touch(&self) {
         self.state.lock().used = Instant::now();
+    }
+
+    /// Whether its streams begin with an event that only says where they are: older clients would read it as a message.
+    pub(super) fn primes(&self) -> bool {
+        self.version >= Version::V2025_11_25
     }
 
     /// For how long nothing happened in it. `None`: something does.
@@ -155,21 +166,26 @@ impl Session {
         params: &Raw,
     ) -> Result<Raw, RpcError> {
         let gone = || RpcError::new(codes::INTERNAL_ERROR, "the client's session has ended");
+        let bytes = params.get().len();
         let (number, answer) = {
             let mut state = self.state.lock();
-            if state.questions.len() >= MAX_QUESTIONS {
+            if state.questions.len() >= MAX_QUESTIONS || state.question_bytes + bytes > MAX_QUESTION_BYTES {
                 return Err(RpcError::new(codes::INTERNAL_ERROR, "the client is asked too many things at once"));
             }
             state.last_question += 1;
+            state.question_bytes += bytes;
             let (tell, answer) = oneshot::channel();
             let number = state.last_question;
             state.questions.insert(number, tell);
             (number, answer)
         };
         let written = stream.send(request_text(number, method, params));
-        let _question = Question { session: self, stream, number, written };
+        let _question = Question { session: self, stream, number, written, bytes };
         tokio::select! {
+            biased;
             answer = answer => answer.unwrap_or_else(|_| Err(gone())),
+            // Nobody reads it there (any more).
+            () = stream.ended() => declined(method),
             () = self.ended.cancelled() => Err(gone()),
         }
     }
@@ -222,7 +238,11 @@ impl Session {
     pub(super) fn subscribe(&self, server: &str, original: &str, uri: &str) -> bool {
         let mut state = self.state.lock();
         let key = (server.to_owned(), original.to_owned());
-        let room = state.subscriptions.len() < MAX_SUBSCRIPTIONS || state.subscriptions.contains_key(&key);
+        let bytes: usize = state.subscriptions.iter().map(|((_, there), known)| there.len() + known.len()).sum();
+        let before = state.subscriptions.get(&key).map(|known| original.len() + known.len());
+        let bytes = bytes - before.unwrap_or_default() + original.len() + uri.len();
+        let room =
+            (before.is_some() || state.subscriptions.len() < MAX_SUBSCRIPTIONS) && bytes <= MAX_SUBSCRIPTION_BYTES;
         if room {
             state.subscriptions.insert(key, uri.to_owned());
         }
@@ -279,16 +299,87 @@ struct Question<'a> {
     number: u64,
     /// Under which number it stands on the stream.
     written: u64,
+    bytes: usize,
 }
 
 impl Drop for Question<'_> {
     fn drop(&mut self) {
-        let open = self.session.state.lock().questions.remove(&self.number).is_some();
+        let open = {
+            let mut state = self.session.state.lock();
+            state.question_bytes = state.question_bytes.saturating_sub(self.bytes);
+            state.questions.remove(&self.number).is_some()
+        };
         // Nobody waits for its answer any more.
         self.stream.release(self.written);
         if open {
             let params = object([("requestId", self.number.into())]);
             self.stream.tell(notification_text("notifications/cancelled", &params));
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::pin::pin;
+
+    use footbridge_shared::id::{ProjectName, TenantName};
+    use futures::FutureExt as _;
+
+    use super::*;
+
+    fn session() -> Arc<Session> {
+        Arc::new(Session::new(Opened {
+            id: "s".into(),
+            scope: Arc::new(Scope::new(TenantName::parse("acme").unwrap(), ProjectName::parse("web").unwrap())),
+            subject: Subject::parse("ann").unwrap(),
+            version: Version::V2025_11_25,
+            capabilities: object([]),
+            view: View::All,
+            ended: CancellationToken::new(),
+        }))
+    }
+
+    fn question(bytes: usize) -> Raw {
+        object([("message", "x".repeat(bytes).into())])
+    }
+
+    #[tokio::test]
+    async fn questions_of_a_session_have_room_for_so_many_bytes() {
+        let (session, stream) = (session(), Arc::new(Stream::default()));
+        let (small, large) = (question(1), question(MAX_QUESTION_BYTES - 100));
+        {
+            let mut first = pin!(session.ask(&stream, "elicitation/create", &large));
+            assert!(first.as_mut().now_or_never().is_none());
+            assert!(session.ask(&stream, "elicitation/create", &question(100)).now_or_never().unwrap().is_err());
+            assert!(session.ask(&stream, "elicitation/create", &small).now_or_never().is_none());
+        }
+        // Withdrawn: there is room again, and what was written makes room.
+        assert!(session.ask(&stream, "elicitation/create", &large).now_or_never().is_none());
+        assert!(stream.bytes() < MAX_QUESTION_BYTES);
+    }
+
+    #[tokio::test]
+    async fn what_is_asked_where_nobody_reads_is_declined() {
+        let (session, stream) = (session(), Arc::new(Stream::default()));
+        let params = question(1);
+        let mut asked = pin!(session.ask(&stream, "elicitation/create", &params));
+        assert!(asked.as_mut().now_or_never().is_none());
+        stream.end();
+        assert_eq!(asked.await.unwrap().get(), r#"{"action":"decline"}"#);
+        let again = session.ask(&stream, "elicitation/create", &params).now_or_never();
+        assert_eq!(again.unwrap().unwrap().get(), r#"{"action":"decline"}"#);
+    }
+
+    #[test]
+    fn what_a_session_follows_has_room_for_so_many_bytes() {
+        let session = session();
+        let long = "x".repeat(MAX_SUBSCRIPTION_BYTES / 4);
+        assert!(session.subscribe("a", &long, &long));
+        assert!(session.subscribe("a", &long, &long), "again");
+        assert!(!session.subscribe("b", &long, &format!("{long}y")));
+        assert!(session.subscribe("b", &long, &long));
+        assert!(!session.subscribe("c", "", "x"));
+        session.unsubscribe("a", &long);
+        assert!(session.subscribe("c", "", "x"));
     }
 }

@@ -21,6 +21,7 @@ use super::{Query, session_of};
 use crate::domain::call::Caller;
 use crate::domain::principal::Principal;
 use crate::domain::scope::Scope;
+use crate::web::bodies::Place;
 use crate::web::body::Params;
 use crate::web::error::{ApiError, ApiResult};
 use crate::web::state::AppState;
@@ -63,21 +64,25 @@ pub(super) async fn get(
         ApiError::new(ErrorCode::BadRequest, "`Last-Event-ID` is of no stream that is kept")
             .hint("leave it out to hear what comes from now on; a request whose answer was lost has to be sent again")
     };
-    let mut seen = 0;
+    let mut seen = None;
     if let Some(last) = headers.get(LAST_EVENT_ID) {
         let (number, event) = last.to_str().ok().and_then(place).ok_or_else(unknown)?;
         if number > 0 {
             let stream = session.stream(number).filter(|stream| event <= stream.last()).ok_or_else(unknown)?;
             let reader = Reader { stream, seen: event };
             let (token, until) = (principal.ended.clone(), Some(session.ended.clone()));
-            return Ok(respond(Showing { reader, primed: true, token, until, feed: None, _guard: () }));
+            return Ok(respond(Showing { reader, primed: session.primes(), token, until, feed: None, _guard: () }));
         }
-        seen = event;
+        seen = Some(event);
     }
     let (stream, until, guard) = session.listen();
-    if seen > stream.last() {
+    let last = stream.last();
+    // Who says nothing of what it has seen begins now.
+    let seen = seen.unwrap_or(last);
+    if seen > last {
         return Err(unknown());
     }
+    let primed = session.primes();
     let token = principal.ended.clone();
     let peer = Arc::new(Peer {
         state,
@@ -89,9 +94,10 @@ pub(super) async fn get(
         // It listens for long: servers come and go meanwhile.
         found: None,
         session: Some(session),
+        body: Place::default(),
     });
     let (soft, told, stop) = (peer.state.lifecycle.soft().clone(), stream.clone(), until.clone());
-    let mut listener = Listener::new(peer, Wanted::lists());
+    let mut listener = Listener::started(peer, Wanted::lists()).await;
     let feed = async move {
         loop {
             tokio::select! {
@@ -103,7 +109,7 @@ pub(super) async fn get(
     };
     let reader = Reader { stream, seen };
     let until = Some(until);
-    Ok(respond(Showing { reader, primed: true, token, until, feed: Some(feed.boxed()), _guard: guard }))
+    Ok(respond(Showing { reader, primed, token, until, feed: Some(feed.boxed()), _guard: guard }))
 }
 
 /// Ends a session.

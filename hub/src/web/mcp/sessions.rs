@@ -96,14 +96,6 @@ impl Sessions {
             self.remove(&session);
         }
     }
-
-    /// Ends all.
-    pub(super) fn end_all(&self) {
-        let all: Vec<Arc<Session>> = self.0.iter().map(|session| session.clone()).collect();
-        for session in all {
-            self.remove(&session);
-        }
-    }
 }
 
 #[cfg(test)]

@@ -32,6 +32,16 @@ struct Ring {
     ended: bool,
 }
 
+impl Ring {
+    fn make_room(&mut self) {
+        while self.kept.len() > MAX_KEPT || self.bytes > MAX_KEPT_BYTES {
+            let Some(oldest) = self.kept.iter().position(|kept| kept.courtesy) else { break };
+            let Some(gone) = self.kept.remove(oldest) else { break };
+            self.bytes -= gone.text.len();
+        }
+    }
+}
+
 struct Kept {
     number: u64,
     text: Bytes,
@@ -67,6 +77,7 @@ impl Stream {
         {
             kept.courtesy = true;
         }
+        ring.make_room();
     }
 
     /// The number of the last message.
@@ -83,11 +94,7 @@ impl Stream {
         ring.bytes += text.len();
         let number = ring.last;
         ring.kept.push_back(Kept { number, text: text.into(), courtesy });
-        while ring.kept.len() > MAX_KEPT || ring.bytes > MAX_KEPT_BYTES {
-            let Some(oldest) = ring.kept.iter().position(|kept| kept.courtesy) else { break };
-            let Some(gone) = ring.kept.remove(oldest) else { break };
-            ring.bytes -= gone.text.len();
-        }
+        ring.make_room();
         drop(ring);
         self.news.notify_waiters();
         number
@@ -123,6 +130,19 @@ impl Stream {
     pub(super) fn set_number(&self, number: u64) {
         // A stream is opened once.
         let _ = self.number.set(number);
+    }
+
+    /// Waits until nothing more can be written.
+    pub(super) async fn ended(&self) {
+        let mut news = pin!(self.news.notified());
+        loop {
+            news.as_mut().enable();
+            if self.has_ended() {
+                return;
+            }
+            news.as_mut().await;
+            news.set(self.news.notified());
+        }
     }
 
     /// Waits for the first message.

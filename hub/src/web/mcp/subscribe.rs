@@ -6,6 +6,7 @@ use axum::response::{IntoResponse as _, Response};
 use footbridge_mcp::{Fields, Raw, RequestId, RpcError, codes, meta as names};
 use futures::FutureExt as _;
 use serde_json::Value;
+use tokio_util::sync::CancellationToken;
 
 use super::client::{Client, Stated, Way};
 use super::hello::{offers, own_info};
@@ -15,7 +16,7 @@ use super::methods::ask;
 use super::peer::{Peer, View};
 use super::resources;
 use super::serve::Accepts;
-use super::session::MAX_SUBSCRIPTIONS;
+use super::session::{MAX_SUBSCRIPTION_BYTES, MAX_SUBSCRIPTIONS};
 use super::sse::{Showing, respond};
 use super::stream::{Reader, Stream};
 use crate::domain::mcp::{ListKind, McpServer};
@@ -30,17 +31,20 @@ pub(super) async fn subscribe(peer: Arc<Peer>, accepts: Accepts, request: Reques
         let error = RpcError::new(codes::INVALID_PARAMS, "`notifications` is missing");
         return Refusal::to(&request.id, error).into_response();
     };
-    let (wanted, guard) = match accept(&peer, &asked).await {
+    let (listener, guard) = match accept(&peer, &asked).await {
         Ok(accepted) => accepted,
         Err(error) => return Refusal::to(&request.id, error).into_response(),
     };
+    // It lasts, and of what it said no more than this does.
+    peer.body.shrink(listener.wanted().bytes());
     let stream = Arc::new(Stream::default());
-    let accepted = accepted(&wanted);
+    let accepted = accepted(listener.wanted());
     let mut params = Fields::new();
     params.set("notifications", accepted);
     stream.send(tagged("notifications/subscriptions/acknowledged", &request.id, params));
     let token = peer.principal.ended.clone();
-    let feed = feed(peer, wanted, request.id, stream.clone()).boxed();
+    let soft = peer.state.lifecycle.soft().clone();
+    let feed = feed(soft, listener, request.id, stream.clone()).boxed();
     respond(Showing {
         reader: Reader { stream, seen: 0 },
         primed: false,
@@ -51,36 +55,41 @@ pub(super) async fn subscribe(peer: Arc<Peer>, accepts: Accepts, request: Reques
     })
 }
 
-/// What of it can be heard, and what ends it.
-async fn accept(peer: &Arc<Peer>, asked: &Fields) -> Result<(Wanted, Followed), RpcError> {
+/// Listens to what of it can be heard, and what ends it. Who listens is there before servers and client are told so: nothing
+/// falls in between.
+async fn accept(peer: &Arc<Peer>, asked: &Fields) -> Result<(Listener, Followed), RpcError> {
     let is = |name: &str| asked.read::<bool>(name).unwrap_or(false);
     let prompts = is("promptsListChanged")
         && match &peer.view {
             View::All => true,
             View::Pack(name) => offers(&peer.server(name).await?, "prompts"),
         };
-    let mut wanted =
+    let wanted =
         Wanted { tools: is("toolsListChanged"), resources: is("resourcesListChanged"), prompts, followed: Vec::new() };
     let mut followed = Followed { peer: peer.clone(), resources: Vec::new() };
     let uris: Vec<String> = asked.read("resourceSubscriptions").unwrap_or_default();
-    if uris.len() > MAX_SUBSCRIPTIONS {
-        return Err(RpcError::new(
-            codes::INVALID_PARAMS,
-            format!("at most {MAX_SUBSCRIPTIONS} resources are followed"),
-        ));
+    if uris.len() > MAX_SUBSCRIPTIONS || 2 * uris.iter().map(String::len).sum::<usize>() > MAX_SUBSCRIPTION_BYTES {
+        let message = format!(
+            "at most {MAX_SUBSCRIPTIONS} resources are followed, whose URIs have {} bytes",
+            MAX_SUBSCRIPTION_BYTES / 2
+        );
+        return Err(RpcError::new(codes::INVALID_PARAMS, message));
     }
+    let mut listener = Listener::started(peer.clone(), wanted).await;
     for uri in uris {
         let found = match &peer.view {
             View::All => resources::resolved(peer, ListKind::Resources, &uri).await.unwrap_or_default(),
             View::Pack(name) => peer.server(name).await.ok().map(|server| (server, uri.clone())),
         };
         let Some((server, original)) = found else { continue };
+        listener.follow_resource(server.name().to_string(), original.clone(), uri);
         if tell_server(peer, &server, "resources/subscribe", &original).await.is_ok() {
-            wanted.followed.push((server.name().to_string(), original.clone(), uri));
             followed.resources.push((server, original));
+        } else {
+            listener.forget_last_resource();
         }
     }
-    Ok((wanted, followed))
+    Ok((listener, followed))
 }
 
 async fn tell_server(peer: &Arc<Peer>, server: &Arc<dyn McpServer>, method: &str, uri: &str) -> Result<Raw, RpcError> {
@@ -116,9 +125,7 @@ fn tagged(method: &str, id: &RequestId, mut params: Fields) -> String {
     notification_text(method, &params.to_raw())
 }
 
-async fn feed(peer: Arc<Peer>, wanted: Wanted, id: RequestId, stream: Arc<Stream>) {
-    let soft = peer.state.lifecycle.soft().clone();
-    let mut listener = Listener::new(peer, wanted);
+async fn feed(soft: CancellationToken, mut listener: Listener, id: RequestId, stream: Arc<Stream>) {
     loop {
         tokio::select! {
             () = soft.cancelled() => break,

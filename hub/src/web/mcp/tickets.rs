@@ -10,6 +10,7 @@ use footbridge_shared::id::Subject;
 use parking_lot::Mutex;
 use tokio::sync::{mpsc, oneshot};
 use tokio::time::Instant;
+use tokio_util::sync::CancellationToken;
 
 use super::client::{Ask, Client, MAX_ASKS};
 use super::peer::View;
@@ -23,7 +24,14 @@ const MAX_TICKETS: usize = 2_000;
 const MAX_TICKETS_OF_A_SUBJECT: usize = 64;
 /// How long a ticket is good. The request that waits has its own limits, which may be shorter.
 const TICKET_LIFE: Duration = Duration::from_secs(15 * 60);
-/// What our tickets begin with: other states are those of servers, and go to them.
+/// Bytes of the questions of one request that are open at once: a question may show a picture.
+const MAX_QUESTION_BYTES: usize = 4 * 1024 * 1024;
+/// Bytes of the questions of all tickets of one subject.
+const MAX_QUESTION_BYTES_OF_A_SUBJECT: usize = 64 * 1024 * 1024;
+/// Bytes of the questions of all tickets.
+const MAX_QUESTION_BYTES_OF_ALL: usize = 256 * 1024 * 1024;
+/// What tickets begin with, before what is random of the process that made them: other states are those of servers, which may
+/// be hubs themselves, and go to them.
 const PREFIX: &str = "footbridge-ticket:";
 
 /// What a request is about: a ticket is good for the same only.
@@ -33,8 +41,8 @@ pub(super) struct About {
     pub(super) subject: Subject,
     pub(super) view: View,
     pub(super) method: String,
-    /// The tool, prompt or resource.
-    pub(super) name: Option<String>,
+    /// A digest of the name of the tool, prompt or resource, which may be long.
+    pub(super) name: Option<blake3::Hash>,
 }
 
 /// A request that its client can be asked because of.
@@ -46,6 +54,8 @@ pub(super) struct Asked {
     pub(super) open: Vec<(String, Ask)>,
     /// Questions so far.
     pub(super) count: usize,
+    /// Fires with the token that it began with.
+    pub(super) token: CancellationToken,
 }
 
 struct Ticket {
@@ -53,45 +63,73 @@ struct Ticket {
     /// Behind a lock because what runs may not be shared; it is never waited for.
     asked: Mutex<Asked>,
     until: Instant,
+    /// Fires with the token of whoever it was made for.
+    token: CancellationToken,
+    /// Of its questions.
+    bytes: usize,
+}
+
+impl Ticket {
+    fn is_good(&self) -> bool {
+        Instant::now() < self.until && !self.token.is_cancelled()
+    }
 }
 
 /// The tickets.
-#[derive(Default)]
-pub(super) struct Tickets(DashMap<String, Ticket>);
+pub(super) struct Tickets {
+    prefix: String,
+    waiting: DashMap<String, Ticket>,
+}
+
+impl Default for Tickets {
+    fn default() -> Self {
+        Self { prefix: format!("{PREFIX}{}:", random_id()), waiting: DashMap::new() }
+    }
+}
 
 impl Tickets {
-    /// Whether a state is a ticket of ours.
-    pub(super) fn is_ticket(state: &str) -> bool {
-        state.starts_with(PREFIX)
+    /// Whether a state is a ticket of this hub.
+    pub(super) fn is_ticket(&self, state: &str) -> bool {
+        state.starts_with(&self.prefix)
     }
 
     /// Takes the request behind a ticket. Who it is not for is told what everybody is told of one that is not there.
     pub(super) fn take(&self, state: &str, about: &About) -> Option<Asked> {
-        let taken = self.0.remove_if(state, |_, ticket| ticket.about == *about && Instant::now() < ticket.until);
+        let taken = self.waiting.remove_if(state, |_, ticket| ticket.about == *about && ticket.is_good());
         taken.map(|(_, ticket)| ticket.asked.into_inner())
     }
 
     fn put(&self, about: About, asked: Asked) -> Result<String, RpcError> {
-        let own = || self.0.iter().filter(|ticket| ticket.about.subject == about.subject).count();
-        if self.0.len() >= MAX_TICKETS
-            || (self.0.len() >= MAX_TICKETS_OF_A_SUBJECT && own() >= MAX_TICKETS_OF_A_SUBJECT)
+        let bytes = asked.bytes();
+        let (mut all_bytes, mut own, mut own_bytes) = (bytes, 0, bytes);
+        for ticket in &self.waiting {
+            all_bytes += ticket.bytes;
+            if ticket.about.subject == about.subject {
+                own += 1;
+                own_bytes += ticket.bytes;
+            }
+        }
+        if self.waiting.len() >= MAX_TICKETS
+            || own >= MAX_TICKETS_OF_A_SUBJECT
+            || own_bytes > MAX_QUESTION_BYTES_OF_A_SUBJECT
+            || all_bytes > MAX_QUESTION_BYTES_OF_ALL
         {
             return Err(RpcError::new(codes::INTERNAL_ERROR, "too many requests wait for their clients"));
         }
-        let state = format!("{PREFIX}{}", random_id());
-        self.0.insert(state.clone(), Ticket { about, asked: Mutex::new(asked), until: Instant::now() + TICKET_LIFE });
+        let state = format!("{}{}", self.prefix, random_id());
+        let (until, token) = (Instant::now() + TICKET_LIFE, asked.token.clone());
+        self.waiting.insert(state.clone(), Ticket { about, asked: Mutex::new(asked), until, token, bytes });
         Ok(state)
     }
 
     /// Lets go of those that are no good any more: their requests are cancelled.
     pub(super) fn sweep(&self) {
-        let now = Instant::now();
-        self.0.retain(|_, ticket| now < ticket.until);
+        self.waiting.retain(|_, ticket| ticket.is_good());
     }
 
     /// Lets go of all.
     pub(super) fn clear(&self) {
-        self.0.clear();
+        self.waiting.clear();
     }
 }
 
@@ -133,13 +171,28 @@ pub(super) async fn result_or_question(
 
 impl Asked {
     /// A request that begins.
-    pub(super) fn begin(work: Work<Result<Raw, RpcError>>, client: Arc<Client>, asks: mpsc::Receiver<Ask>) -> Self {
-        Self { work, client, asks, open: Vec::new(), count: 0 }
+    pub(super) fn begin(
+        work: Work<Result<Raw, RpcError>>,
+        client: Arc<Client>,
+        asks: mpsc::Receiver<Ask>,
+        token: CancellationToken,
+    ) -> Self {
+        Self { work, client, asks, open: Vec::new(), count: 0, token }
+    }
+
+    /// Of the questions that are open.
+    fn bytes(&self) -> usize {
+        self.open.iter().map(|(_, ask)| ask.params.get().len()).sum()
     }
 
     fn admit(&mut self, ask: Ask) {
         // Whoever asked may not want to know any more.
         if ask.reply.is_closed() || self.open.len() >= MAX_ASKS {
+            return;
+        }
+        if self.bytes() + ask.params.get().len() > MAX_QUESTION_BYTES {
+            let error = RpcError::new(codes::INTERNAL_ERROR, "the client is asked too many things at once");
+            let _ = ask.reply.send(Err(error));
             return;
         }
         self.count += 1;
@@ -161,4 +214,17 @@ impl Asked {
 fn reply(to: oneshot::Sender<Result<Raw, RpcError>>, response: Raw) {
     // Whoever asked may be gone: a limit was reached.
     let _ = to.send(Ok(response));
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn tickets_of_another_hub_are_none_of_this_one() {
+        let (ours, theirs) = (Tickets::default(), Tickets::default());
+        let ticket = format!("{}{}", ours.prefix, random_id());
+        assert!(ours.is_ticket(&ticket) && !theirs.is_ticket(&ticket));
+        assert!(theirs.prefix.starts_with(PREFIX) && !ours.is_ticket(PREFIX));
+    }
 }

@@ -4,10 +4,11 @@ use std::sync::Arc;
 
 use axum::http::HeaderMap;
 use footbridge_mcp::{Fields, Raw, RpcError, codes};
+use footbridge_shared::ErrorCode;
 
 use super::client::{Asking, Client};
 use super::peer::{Peer, View, rpc_error};
-use super::{headers, page, result};
+use super::{headers, message, page, result};
 use crate::dispatch::calls::CallResult;
 use crate::dispatch::catalog::{Catalog, Resolution};
 use crate::dispatch::events::Heard;
@@ -16,6 +17,7 @@ use crate::domain::arguments::Arguments;
 use crate::domain::call::EventSink as _;
 use crate::domain::key::IdempotencyKey;
 use crate::domain::tool::{Origin, Tool, ToolSpec};
+use crate::yaml::did_you_mean;
 
 /// The `_meta` entry that makes a call one that happens at most once.
 const KEY: &str = "footbridge/idempotencyKey";
@@ -114,26 +116,21 @@ fn input_schema(schema: &Raw) -> Raw {
 }
 
 /// The public name of a tool that the client calls by this one.
-async fn public_name(peer: &Peer, name: &str) -> Result<String, RpcError> {
+async fn public_name(peer: &Peer, name: &str) -> Result<Option<String>, RpcError> {
     match &peer.view {
-        View::All => Ok(name.to_owned()),
+        View::All => Ok(Some(name.to_owned())),
         View::Pack(pack) => {
             let tools = peer.server(pack).await?.tools();
             let found = tools.names.iter().find(|(original, _)| original == name);
-            found.map(|(_, public)| public.to_string()).ok_or_else(|| unknown(name))
+            Ok(found.map(|(_, public)| public.to_string()))
         }
     }
-}
-
-fn unknown(name: &str) -> RpcError {
-    let name = footbridge_shared::text::clean_and_cut(name, 80);
-    RpcError::new(codes::INVALID_PARAMS, format!("Unknown tool: {name}"))
 }
 
 /// Checks the headers of a call that say what its arguments say.
 pub(super) async fn check_headers(peer: &Peer, http: &HeaderMap, params: &Fields) -> Result<(), RpcError> {
     let Some(name) = params.read::<String>("name") else { return Ok(()) };
-    let Ok(public) = public_name(peer, &name).await else { return Ok(()) };
+    let Ok(Some(public)) = public_name(peer, &name).await else { return Ok(()) };
     let catalog = catalog(peer).await?;
     match catalog.resolve(&public) {
         Resolution::Tool(tool) if tool.spec.admits(&peer.caller) => {
@@ -141,6 +138,17 @@ pub(super) async fn check_headers(peer: &Peer, http: &HeaderMap, params: &Fields
         }
         _ => Ok(()),
     }
+}
+
+/// There is no such tool for this client; perhaps another one was meant.
+async fn unknown(peer: &Peer, name: &str) -> RpcError {
+    let error = result::unknown_tool(name);
+    // Who cannot be shown the list is told no more.
+    let seen = seen(peer).await.unwrap_or_default();
+    let Some(meant) = did_you_mean(name, seen.iter().map(|(name, _)| name.as_str())) else { return error };
+    let hint = format!("did you mean `{meant}`?");
+    let message = format!("{} ({hint})", error.message);
+    RpcError { data: Some(message::object([("hint", hint.into())])), ..RpcError::new(error.code, message) }
 }
 
 /// `tools/call`
@@ -165,9 +173,9 @@ pub(super) async fn call(
             Some(IdempotencyKey::parse(&key).map_err(|error| wrong(&error.to_string()))?)
         }
     };
-    let public = public_name(peer, &name).await?;
+    let Some(public) = public_name(peer, &name).await? else { return Err(unknown(peer, &name).await) };
     client.asked_by(Asking::Tool(public.clone()));
-    let listens = client.listens();
+    let listens = client.may_listen();
     let started = peer
         .state
         .dispatcher
@@ -188,6 +196,7 @@ pub(super) async fn call(
             let ended = if listens { told(running, &client).await } else { running.wait().await.0 };
             result::of_call(peer, &name, &ended)
         }
+        Err(failure) if failure.code == ErrorCode::UnknownTool => Err(unknown(peer, &name).await),
         Err(failure) => result::of_failure(peer, &name, &failure),
     }
 }
