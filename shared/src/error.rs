@@ -92,7 +92,7 @@ error_codes! {
     PathDenied = "path_denied", "The path is outside the granted roots, or never served.";
     NotAFile = "not_a_file", "The path is not what the tool works on.";
     PermissionDenied = "permission_denied", "The owner of the foot does not allow this.";
-    Overloaded = "overloaded", "Too many calls at once; try again.";
+    Overloaded = "overloaded", "Too much at once; try again.";
     Draining = "draining", "The hub is going down in order.";
     NotSupported = "not_supported", "This build does not offer that yet.";
     Internal = "internal", "Something broke inside; the log has the cause.";
