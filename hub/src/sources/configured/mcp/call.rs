@@ -190,7 +190,7 @@ impl Server {
                 return Ok(result);
             }
             let answers = tokio::select! {
-                answers = asked::answers(&asked, client) => answers,
+                answers = asked::answers(&asked, client, &ctx.clock) => answers,
                 () = ctx.cancel.cancelled() => return Err(NoResult::Failure(self::cancelled(Outcome::Unknown))),
             };
             again = asked.next(params.clone(), &answers.map_err(NoResult::Rpc)?);

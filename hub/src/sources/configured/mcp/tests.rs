@@ -24,7 +24,9 @@ use crate::sources::configured::status::{PackState, PackStatus};
 
 mod fake;
 mod keeping;
+mod questions;
 mod sessions;
+mod telling;
 
 /// A hub with one server.
 struct Lab {

@@ -34,6 +34,8 @@ pub(super) struct Fake {
     pub(super) open: watch::Sender<usize>,
     /// What was told and asked of it.
     pub(super) heard: mpsc::UnboundedSender<(usize, String, Json)>,
+    /// The id of the last call.
+    pub(super) last_call: AtomicUsize,
     lines: Mutex<HashMap<usize, mpsc::UnboundedSender<Json>>>,
     lifecycle: Lifecycle,
 }
@@ -52,6 +54,7 @@ impl Fake {
             listings: AtomicUsize::new(0),
             open: watch::Sender::new(0),
             heard,
+            last_call: AtomicUsize::new(0),
             lines: Mutex::default(),
             lifecycle: lifecycle.clone(),
         };
@@ -92,6 +95,9 @@ impl Fake {
         if self.mute {
             return true;
         }
+        if method == "tools/call" {
+            self.last_call.store(usize::try_from(id.as_u64().unwrap()).unwrap(), Ordering::Relaxed);
+        }
         let result = match method {
             "initialize" if self.stateless => Err(-32601),
             "initialize" => {
@@ -113,6 +119,13 @@ impl Fake {
                     write(writer, &ask).await;
                     return true;
                 }
+                // It does not wait for the answer.
+                "hurry" => {
+                    let params = json!({"message": "who?", "requestedSchema": {}});
+                    let ask = json!({"jsonrpc": "2.0", "id": "q0", "method": "elicitation/create", "params": params});
+                    write(writer, &ask).await;
+                    return true;
+                }
                 "log" => {
                     let params = json!({"level": "info", "data": "at work"});
                     write(writer, &json!({"jsonrpc": "2.0", "method": "notifications/message", "params": params}))
@@ -128,6 +141,7 @@ impl Fake {
                 ),
             },
             // The answer to a question is the result of the call that asked.
+            "answer" if id == "q0" => return true,
             "answer" => {
                 let id: Json =
                     serde_json::from_str(message["id"].as_str().unwrap().strip_prefix('q').unwrap()).unwrap();
