@@ -222,7 +222,7 @@ impl Server {
             }
             return Err(self.no_result(error));
         }
-        session.discard(live).await;
+        session.discard(live);
         *live = tokio::select! {
             live = session.live(self, self.capabilities(session, ctx)) => live?,
             () = ctx.cancel.cancelled() => return Err(NoResult::Failure(cancelled(Outcome::NotRun))),

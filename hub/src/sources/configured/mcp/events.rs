@@ -43,6 +43,11 @@ impl RunningCalls {
         Running { calls: self, tag, _over: over.drop_guard() }
     }
 
+    /// Whether none runs.
+    pub(super) fn is_empty(&self) -> bool {
+        self.calls.lock().is_empty()
+    }
+
     /// The call of that tag; without a tag the one that was begun last.
     fn meant(&self, tag: Option<Tag>) -> Option<Meant> {
         let calls = self.calls.lock();

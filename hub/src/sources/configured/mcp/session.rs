@@ -11,6 +11,7 @@ use footbridge_shared::id::Subject;
 use parking_lot::Mutex;
 use tokio::sync::oneshot;
 use tokio::time::Instant;
+use tokio_util::sync::CancellationToken;
 
 use super::backoff::Backoff;
 use super::child::Child;
@@ -20,6 +21,7 @@ use super::events::RunningCalls;
 use super::server::Server;
 use crate::domain::call::CallContext;
 use crate::domain::mcp::McpAudience;
+use crate::lifecycle::Lifecycle;
 
 /// A connection that nobody used for so long is closed, unless it is the one that lists.
 pub(super) const IDLE: Duration = Duration::from_secs(15 * 60);
@@ -89,7 +91,7 @@ impl Key {
     }
 }
 
-/// An open connection.
+/// An open connection. Dropped by the last one who holds it, it ends in order.
 pub(super) struct Live {
     pub(super) connection: Connection,
     pub(super) calls: Arc<RunningCalls>,
@@ -97,18 +99,27 @@ pub(super) struct Live {
     pub(super) is_program: bool,
     opened: Instant,
     listened_to: AtomicBool,
+    let_go: CancellationToken,
     process: Mutex<Option<Child>>,
+    spawner: Lifecycle,
 }
 
 impl Live {
-    pub(super) fn new(connection: Connection, calls: Arc<RunningCalls>, process: Option<Child>) -> Arc<Self> {
+    pub(super) fn new(
+        connection: Connection,
+        calls: Arc<RunningCalls>,
+        process: Option<Child>,
+        spawner: Lifecycle,
+    ) -> Arc<Self> {
         Arc::new(Self {
             connection,
             calls,
             is_program: process.is_some(),
             opened: Instant::now(),
             listened_to: AtomicBool::new(false),
+            let_go: CancellationToken::new(),
             process: Mutex::new(process),
+            spawner,
         })
     }
 
@@ -121,11 +132,42 @@ impl Live {
         !self.listened_to.swap(true, Ordering::AcqRel)
     }
 
+    /// What it is watched by, by those who do not hold it.
+    pub(super) fn signs(&self) -> Signs {
+        Signs { closed: self.connection.closed().clone(), let_go: self.let_go.clone() }
+    }
+
     /// Ends it: in order, then the program behind it, whoever still holds on to this.
     pub(super) async fn close(&self) {
-        let _ = tokio::time::timeout(CLOSE_TIMEOUT, self.connection.close(CLOSE_TIMEOUT)).await;
+        end(&self.connection).await;
         self.process.lock().take();
     }
+}
+
+impl Drop for Live {
+    fn drop(&mut self) {
+        // Where there is no runtime any more, the process ends and takes everything with it.
+        if self.is_open() && tokio::runtime::Handle::try_current().is_ok() {
+            let (connection, process) = (self.connection.clone(), self.process.lock().take());
+            self.spawner.spawn("end of an MCP connection", async move {
+                end(&connection).await;
+                drop(process);
+            });
+        }
+    }
+}
+
+async fn end(connection: &Connection) {
+    let _ = tokio::time::timeout(CLOSE_TIMEOUT, connection.close(CLOSE_TIMEOUT)).await;
+}
+
+/// Says when a connection is of no use any more.
+#[derive(Clone)]
+pub(super) struct Signs {
+    /// It has ended.
+    pub(super) closed: CancellationToken,
+    /// Another one takes its place.
+    pub(super) let_go: CancellationToken,
 }
 
 /// A place for a connection that is open, or is opened when it is needed.
@@ -238,16 +280,13 @@ impl Session {
         }
     }
 
-    /// Lets go of a connection whose session the server has forgotten; the next one to ask opens another. Of many that say
-    /// so, the first one counts.
-    pub(super) async fn discard(&self, expired: &Arc<Live>) {
-        let was_it = {
-            let mut live = self.live.lock();
-            let is_it = live.as_ref().is_some_and(|live| Arc::ptr_eq(live, expired));
-            if is_it { live.take() } else { None }
-        };
-        if let Some(live) = was_it {
-            live.close().await;
+    /// Lets go of a connection that new requests are not to take: the next one to ask opens another. Requests that run on it
+    /// go on to their end, and the last one ends it. Of many that say so, the first one counts.
+    pub(super) fn discard(&self, useless: &Arc<Live>) {
+        let mut live = self.live.lock();
+        if live.as_ref().is_some_and(|live| Arc::ptr_eq(live, useless)) {
+            *live = None;
+            useless.let_go.cancel();
         }
     }
 

@@ -20,6 +20,12 @@ pub(super) struct Fake {
     pub(super) tools: Mutex<Vec<Json>>,
     /// Tools a page.
     pub(super) page: usize,
+    /// Beside its tools.
+    pub(super) prompts: Mutex<Vec<Json>>,
+    /// Methods that it answers with an error.
+    pub(super) failing: Mutex<Vec<&'static str>>,
+    /// What it says that it can do.
+    pub(super) capabilities: Json,
     /// Whether it speaks without sessions.
     pub(super) stateless: bool,
     /// Whether it can be connected to.
@@ -47,6 +53,9 @@ impl Fake {
         let fake = Self {
             tools: Mutex::new(["echo", "ask", "die", "wait", "log"].map(tool).into()),
             page: 2,
+            prompts: Mutex::default(),
+            failing: Mutex::default(),
+            capabilities: json!({"tools": {"listChanged": true}}),
             stateless: false,
             up: Mutex::new(true),
             mute: false,
@@ -59,6 +68,12 @@ impl Fake {
             lifecycle: lifecycle.clone(),
         };
         (fake, hears)
+    }
+
+    /// Answers the call that it was asked last.
+    pub(super) fn answer(&self, connection: usize) {
+        let id = self.last_call.load(Ordering::Relaxed);
+        self.say(connection, json!({"jsonrpc": "2.0", "id": id, "result": {"content": []}}));
     }
 
     /// Says something on a connection by itself.
@@ -99,10 +114,12 @@ impl Fake {
             self.last_call.store(usize::try_from(id.as_u64().unwrap()).unwrap(), Ordering::Relaxed);
         }
         let result = match method {
+            _ if self.failing.lock().contains(&method) => Err(-32603),
+            "prompts/list" => Ok(json!({"prompts": *self.prompts.lock()})),
             "initialize" if self.stateless => Err(-32601),
             "initialize" => {
                 self.clients.lock()[connection] = params["capabilities"].clone();
-                Ok(json!({"protocolVersion": "2025-06-18", "capabilities": {"tools": {"listChanged": true}},
+                Ok(json!({"protocolVersion": "2025-06-18", "capabilities": self.capabilities,
                           "serverInfo": {"name": "fake", "version": "1"}}))
             }
             "server/discover" if self.stateless => {

@@ -76,8 +76,7 @@ async fn a_question_goes_with_its_call() {
     let ended = async {
         client.asked.cancelled().await;
         let connection = lab.fake.clients.lock().len() - 1;
-        let id = lab.fake.last_call.load(Ordering::Relaxed);
-        lab.fake.say(connection, json!({"jsonrpc": "2.0", "id": id, "result": {"content": []}}));
+        lab.fake.answer(connection);
     };
     let (output, ()) = futures::join!(call(&attachment, "hurry", json!({}), &ctx), ended);
     output.unwrap();
