@@ -11,6 +11,7 @@ mod child;
 pub(super) mod config;
 mod dial;
 mod events;
+mod followed;
 mod http;
 mod listening;
 mod listing;

@@ -262,7 +262,7 @@ impl Server {
     }
 
     /// What the hub says to a server that its client can do.
-    fn capabilities(&self, session: &Session, ctx: &CallContext) -> Raw {
+    pub(super) fn capabilities(&self, session: &Session, ctx: &CallContext) -> Raw {
         use super::session::Key;
         match (&session.key, &ctx.client) {
             (Key::Shared | Key::Listing, _) => nothing(),
@@ -287,7 +287,7 @@ impl Server {
     }
 }
 
-fn cancelled(outcome: Outcome) -> Failure {
+pub(super) fn cancelled(outcome: Outcome) -> Failure {
     Failure::new(ErrorCode::Cancelled, outcome, "the call was cancelled")
 }
 

@@ -89,10 +89,16 @@ impl Events for Hearing {
 
     fn notification(&self, tag: Option<Tag>, method: &str, params: Option<Raw>) {
         let Some(server) = self.server.upgrade() else { return };
-        if method == changes::ACKNOWLEDGED {
-            return server.list_changed();
-        }
         let params = params.unwrap_or_else(|| Fields::new().to_raw());
+        if method == changes::ACKNOWLEDGED {
+            // Of resources alone it says nothing new of lists.
+            let accepted = Fields::of(&params).and_then(|params| Fields::of(params.get("notifications")?));
+            let of_resources = |accepted: &Fields| accepted.iter().all(|(name, _)| name == "resourceSubscriptions");
+            if !accepted.as_ref().is_some_and(|accepted| !accepted.is_empty() && of_resources(accepted)) {
+                server.list_changed();
+            }
+            return;
+        }
         if changes::is_of_a_list(method) {
             server.list_changed();
             // What changed may be what this connection alone is shown.

@@ -18,6 +18,7 @@ use super::child::Child;
 use super::config::SessionMode;
 use super::dial::Unavailable;
 use super::events::RunningCalls;
+use super::followed::Followed;
 use super::server::Server;
 use crate::domain::call::CallContext;
 use crate::domain::mcp::McpAudience;
@@ -174,6 +175,8 @@ pub(super) struct Signs {
 pub(super) struct Session {
     pub(super) key: Key,
     live: Mutex<Option<Arc<Live>>>,
+    /// Resources that are followed over it.
+    pub(super) followed: Followed,
     /// Held by whoever opens, so that many callers wait for one opening.
     opening: tokio::sync::Mutex<Backoff>,
     users: AtomicUsize,
@@ -202,14 +205,21 @@ impl Session {
         Arc::new(Self {
             key,
             live: Mutex::default(),
+            followed: Followed::default(),
             opening: tokio::sync::Mutex::default(),
             users: AtomicUsize::new(0),
             last_use: Mutex::new(Instant::now()),
         })
     }
 
-    fn open_now(&self) -> Option<Arc<Live>> {
+    /// The connection, if it is open.
+    pub(super) fn open_now(&self) -> Option<Arc<Live>> {
         self.live.lock().clone().filter(|live| live.is_open())
+    }
+
+    /// Whether this is the connection that new requests take.
+    pub(super) fn is_at(&self, live: &Arc<Live>) -> bool {
+        self.live.lock().as_ref().is_some_and(|now| Arc::ptr_eq(now, live))
     }
 
     /// The connection; opened if it is not. The opening goes on if this is given up on: the next one finds it open.
@@ -306,9 +316,9 @@ impl Session {
         }
     }
 
-    /// For how long nobody used it; `None`: somebody does, or it stays open anyway.
+    /// For how long nobody used it; `None`: somebody does or follows a resource over it, or it stays open anyway.
     fn idle(&self) -> Option<Duration> {
-        let used = self.key.stays() || self.users.load(Ordering::Acquire) > 0;
+        let used = self.key.stays() || self.users.load(Ordering::Acquire) > 0 || !self.followed.is_empty();
         (!used).then(|| self.last_use.lock().elapsed())
     }
 }

@@ -23,6 +23,7 @@ use crate::domain::tool::{NoTools, Tool};
 use crate::sources::configured::status::{PackState, PackStatus};
 
 mod fake;
+mod following;
 mod keeping;
 mod questions;
 mod sessions;

@@ -115,6 +115,8 @@ impl Fake {
         }
         let result = match method {
             _ if self.failing.lock().contains(&method) => Err(-32603),
+            "resources/subscribe" | "resources/unsubscribe" if !self.stateless => Ok(json!({})),
+            "subscriptions/listen" => return true,
             "prompts/list" => Ok(json!({"prompts": *self.prompts.lock()})),
             "initialize" if self.stateless => Err(-32601),
             "initialize" => {
