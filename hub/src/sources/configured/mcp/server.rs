@@ -23,6 +23,7 @@ use super::listing::{self, Accepted, Blame, Entries, Listed, Making, Unread};
 use super::session::{Key, Live, Session, Sessions, Signs, Using};
 use crate::domain::call::CallContext;
 use crate::domain::mcp::{ListKind, McpDescription, McpNote};
+use crate::domain::mcp_notes::McpNotes;
 use crate::lifecycle::Lifecycle;
 use crate::sources::configured::status::{PackError, PackState, PackStatus};
 
@@ -34,8 +35,6 @@ const REFRESH_WAIT: Duration = Duration::from_secs(10);
 const CLOSE_GRACE: Duration = Duration::from_secs(2);
 /// How much longer than the handshake the start of a program may take.
 const START_MARGIN: Duration = Duration::from_secs(10);
-/// Notes that wait for a slow listener.
-const NOTE_QUEUE: usize = 256;
 /// Programs of one server at a time.
 const MAX_CHILDREN_OF_A_SERVER: usize = 64;
 /// Connections to one server over HTTP at a time.
@@ -60,7 +59,7 @@ pub(in crate::sources::configured) struct Server {
     /// Those who wait for the next attempt to list it, and look at what comes of it.
     looking: Mutex<Vec<oneshot::Sender<()>>>,
     attempts: watch::Sender<u64>,
-    notes: broadcast::Sender<McpNote>,
+    notes: McpNotes,
     pub(super) calls: TaskTracker,
     stop: CancellationToken,
 }
@@ -99,7 +98,7 @@ impl Server {
             wake: Notify::new(),
             looking: Mutex::default(),
             attempts: watch::Sender::new(0),
-            notes: broadcast::Sender::new(NOTE_QUEUE),
+            notes: McpNotes::default(),
             calls: TaskTracker::new(),
             stop: CancellationToken::new(),
         })
@@ -116,8 +115,7 @@ impl Server {
     }
 
     pub(super) fn tell(&self, note: McpNote) {
-        // Nobody listens: then nobody misses it.
-        let _ = self.notes.send(note);
+        self.notes.tell(note);
     }
 
     pub(super) fn spawner(&self) -> &Lifecycle {

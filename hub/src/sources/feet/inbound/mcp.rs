@@ -91,8 +91,7 @@ impl Inbound<'_> {
                     Some(session) => McpAudience::Session(subject, session),
                     None => McpAudience::Subject(subject),
                 };
-                // Nobody may be listening.
-                let _ = server.notes.send(McpNote::Told { audience, method, params });
+                server.notes.tell(McpNote::Told { audience, method, params });
             }
             (_, None) => {
                 tracing::debug!(foot = %foot.name, server = %server.name, method, params = said(params.get()), "a server of a foot says");
