@@ -129,6 +129,11 @@ impl McpServersOfHub {
         &self.hub.changes
     }
 
+    /// The time of day.
+    pub(super) fn now(&self) -> jiff::Timestamp {
+        self.hub.clock.now()
+    }
+
     /// The server of a document: the one that is there, or a new one, which begins at once.
     pub(super) fn attach(&self, document: DocumentKey, config: ServerConfig) -> Arc<Attachment> {
         self.attach_with(document, config, |hub, config, name| hub.dialer(config, name))
