@@ -13,6 +13,7 @@ use footbridge_mcp::{ConnectError, Connection, Lifecycle, Open, Preferred};
 use footbridge_shared::ErrorCode;
 use tokio::net::unix::pipe;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+use tokio_util::sync::CancellationToken;
 
 use super::config::Program;
 use super::dial::{Dial, Dialed, Unavailable};
@@ -23,6 +24,8 @@ use crate::lifecycle;
 
 /// Children of one hub at a time.
 const MAX_CHILDREN: usize = 256;
+/// How long what a program wrote is waited for that has ended too soon.
+const LAST_WORDS: Duration = Duration::from_millis(500);
 /// How long a new child waits for the end of an idle one that makes room for it.
 const ROOM_TIMEOUT: Duration = Duration::from_secs(5);
 
@@ -108,9 +111,14 @@ impl Children {
         }
         let input = input.ok_or_else(|| Unavailable::now("the program has no input"))?;
         let noise = noise.clone();
-        self.lifecycle.spawn("errors of an MCP server", async move { noise.read("stderr", error).await });
+        let silent = CancellationToken::new();
+        let read = silent.clone().drop_guard();
+        self.lifecycle.spawn("errors of an MCP server", async move {
+            noise.read("stderr", error).await;
+            drop(read);
+        });
         self.lifecycle.spawn("launcher of an MCP server", watch(reports, room, job, temporary));
-        Ok(Started { child: Child { _hold: hold }, input, output })
+        Ok(Started { child: Child { _hold: hold }, input, output, silent })
     }
 
     fn order(&self, program: &Program, file: PathBuf, job: &str, temporary: &Path) -> Order {
@@ -135,6 +143,8 @@ struct Started {
     child: Child,
     input: pipe::Sender,
     output: pipe::Receiver,
+    /// Fires when all that it wrote beside messages was read.
+    silent: CancellationToken,
 }
 
 /// A program that runs. Dropped, it ends with all that it started.
@@ -175,11 +185,18 @@ impl StdioDial {
 
     /// Starts the program and shakes hands with it.
     async fn start(&self, open: Open) -> Result<Result<Dialed, ConnectError>, Unavailable> {
-        let Started { child, input, output } = self.children.start(&self.program, &self.noise).await?;
+        self.noise.begin();
+        let Started { child, input, output, silent } = self.children.start(&self.program, &self.noise).await?;
         let noise = self.noise.clone();
         let noise = Arc::new(move |line: &str| noise.line("stdout", line));
         let connected = Connection::over_streams(output, input, noise, open).await;
-        Ok(connected.map(|connection| Dialed { connection, process: Some(child) }))
+        let error = match connected {
+            Ok(connection) => return Ok(Ok(Dialed { connection, process: Some(child) })),
+            Err(error) => error,
+        };
+        drop(child);
+        let _ = tokio::time::timeout(LAST_WORDS, silent.cancelled()).await;
+        Ok(Err(error))
     }
 }
 
