@@ -45,6 +45,8 @@ pub struct ChildSettings {
     pub launcher: Launcher,
     /// Which there may be.
     pub allowed: AllowedPrograms,
+    /// Which variables documents may set for programs that are listed: names, perhaps with a `*` at the end.
+    pub variables: Vec<String>,
     /// What they inherit of the hub's environment.
     pub environment: Vec<(OsString, OsString)>,
 }
@@ -82,13 +84,25 @@ impl Children {
                     format!("the operator of the hub does not allow the command `{shown}` (setting `mcpCommands`)");
                 return Err(Unavailable::lasting(ErrorCode::CommandNotAllowed, message));
             }
-            // A library in front of an allowed program is another program.
-            if let Some((name, _)) = program.env.iter().find(|(name, _)| name.starts_with("LD_")) {
-                let message = format!("the operator of the hub allows programs, and no `{name}` for them");
+            // Many a variable makes another program of an allowed one (LD_PRELOAD, NODE_OPTIONS, GIT_SSH_COMMAND, PATH), and
+            // nobody knows all of them: so those are allowed that are listed.
+            if let Some((name, _)) = program.env.iter().find(|(name, _)| !self.may_be_set(name)) {
+                let name = footbridge_shared::text::clean_and_cut(name, 200);
+                let message = format!(
+                    "the operator of the hub does not allow the variable `{name}` under `env`; where it changes nothing of \
+                     what the program runs, allow it in the setting `mcpVariables`"
+                );
                 return Err(Unavailable::lasting(ErrorCode::CommandNotAllowed, message));
             }
         }
         found.ok_or_else(|| Unavailable::now(format!("there is no program `{shown}` on the hub's machine")))
+    }
+
+    fn may_be_set(&self, name: &str) -> bool {
+        self.settings.variables.iter().any(|allowed| match allowed.strip_suffix('*') {
+            Some(beginning) => name.starts_with(beginning),
+            None => name == allowed,
+        })
     }
 
     async fn start(&self, program: &Program, noise: &Arc<Noise>) -> Result<Started, Unavailable> {
@@ -262,6 +276,7 @@ mod tests {
         let settings = ChildSettings {
             launcher: Launcher::of_this_program(),
             allowed: AllowedPrograms::Listed(allowed.iter().map(|name| (*name).to_owned()).collect()),
+            variables: vec!["API_TOKEN".to_owned(), "SHOP_*".to_owned()],
             environment: vec![("PATH".into(), "relative:/none/such:/usr/bin:/bin".into())],
         };
         Children::new(settings, lifecycle::Lifecycle::new())
@@ -285,8 +300,12 @@ mod tests {
         {
             assert_eq!(judged(allowed, command, &[]), Err(ErrorCode::CommandNotAllowed), "{allowed:?} {command}");
         }
-        assert_eq!(judged(&["sh"], "sh", &["LD_PRELOAD"]), Err(ErrorCode::CommandNotAllowed));
-        assert_eq!(judged(&["sh"], "sh", &["OTHER"]), Ok(sh));
+        for name in
+            ["LD_PRELOAD", "ENV", "BASH_ENV", "NODE_OPTIONS", "PATH", "API_TOKEN2", "api_token", "SHOP", "XSHOP_A"]
+        {
+            assert_eq!(judged(&["sh"], "sh", &["API_TOKEN", name]), Err(ErrorCode::CommandNotAllowed), "{name}");
+        }
+        assert_eq!(judged(&["sh"], "sh", &["API_TOKEN", "SHOP_URL"]), Ok(sh));
         assert_eq!(judged(&["no-such-program"], "no-such-program", &[]), Err(ErrorCode::ServerUnavailable));
     }
 }

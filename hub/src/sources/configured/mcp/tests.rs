@@ -50,6 +50,7 @@ impl Lab {
         let settings = ChildSettings {
             launcher: footbridge_launcher::Launcher::of_this_program(),
             allowed: AllowedPrograms::Any,
+            variables: Vec::new(),
             environment: Vec::new(),
         };
         let hub = McpServersOfHub::new(settings, Arc::new(SystemClock), changes.clone(), &lifecycle);
