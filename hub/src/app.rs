@@ -258,6 +258,7 @@ fn child_settings(config: &HubConfig) -> ChildSettings {
             Some(McpCommands::Listed(programs)) => AllowedPrograms::Listed(programs.clone()),
             None => AllowedPrograms::Listed(Vec::new()),
         },
+        variables: config.mcp.variables.clone(),
         environment: config.mcp.environment.clone(),
     }
 }

@@ -58,6 +58,8 @@ pub struct HubConfig {
 pub struct McpConfig {
     /// Which programs; `None`: nobody said.
     pub commands: Option<McpCommands>,
+    /// Variables that documents may set for programs that are listed: names, perhaps with a `*` at the end.
+    pub variables: Vec<String>,
     /// What they inherit of the hub's environment.
     pub environment: Vec<(OsString, OsString)>,
 }
@@ -159,6 +161,7 @@ fn build(layers: &mut Layers, environment: &Environment) -> Result<HubConfig, Co
         },
         mcp: McpConfig {
             commands: layers.optional(Key::McpCommands, parse::commands)?,
+            variables: layers.optional(Key::McpVariables, parse::variables)?.unwrap_or_default(),
             environment: environment.inherited(),
         },
     })

@@ -196,6 +196,16 @@ impl Dispatcher {
         started
     }
 
+    /// A tool to be called. Of one that is not there a source may know why.
+    async fn tool(&self, catalog: &Catalog, scope: &Scope, caller: &Caller, name: &str) -> Result<Arc<Tool>, Failure> {
+        match resolve(catalog, caller, name) {
+            Err(failure) if failure.code == ErrorCode::UnknownTool => {
+                Err(self.sources.configured.absent(scope, caller, name).await.unwrap_or(failure))
+            }
+            found => found,
+        }
+    }
+
     /// Takes a call through every gate.
     async fn prepare(&self, request: &CallRequest) -> Result<Prepared, Failure> {
         if self.lifecycle.soft().is_cancelled() {
@@ -203,7 +213,7 @@ impl Dispatcher {
         }
         let permits = self.permits(&request.scope.tenant)?;
         let catalog = self.catalog(&request.scope, &request.caller.subject).await?;
-        let tool = resolve(&catalog, &request.caller, &request.name)?;
+        let tool = self.tool(&catalog, &request.scope, &request.caller, &request.name).await?;
         check_arguments(&tool, &request.arguments)?;
         let (idle, hard) = tool.limits();
         let clock = CallClock::start(
@@ -337,7 +347,7 @@ impl ToolCaller for Dispatcher {
             ));
         }
         let catalog = self.catalog(&ctx.scope, &ctx.caller.subject).await?;
-        let tool = resolve(&catalog, &ctx.caller, name)?;
+        let tool = self.tool(&catalog, &ctx.scope, &ctx.caller, name).await?;
         check_arguments(&tool, &arguments)?;
         let (idle, hard) = tool.limits();
         inner.clock = ctx.clock.within(idle, hard);

@@ -12,6 +12,7 @@ pub mod journal;
 pub mod key;
 pub mod listener;
 pub mod mcp;
+pub mod mcp_notes;
 pub mod output;
 pub mod principal;
 pub mod scope;

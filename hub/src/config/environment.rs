@@ -26,7 +26,26 @@ pub const TOKEN_VARIABLE: &str = TOKEN;
 const OTHERS: [&str; 4] = ["HOME", "XDG_STATE_HOME", "USER", "LOGNAME"];
 /// What programs inherit that the hub starts for documents: what they need to find their way, and no secret. What begins
 /// with `LC_` is of these too.
-const INHERITED: [&str; 10] = ["PATH", "HOME", "LANG", "LANGUAGE", "LOGNAME", "SHELL", "TERM", "TMPDIR", "TZ", "USER"];
+const INHERITED: [&str; 15] = [
+    "PATH",
+    "HOME",
+    "LANG",
+    "LANGUAGE",
+    "LOGNAME",
+    "SHELL",
+    "TERM",
+    "TMPDIR",
+    "TZ",
+    "USER",
+    // Whom they trust.
+    "SSL_CERT_FILE",
+    "SSL_CERT_DIR",
+    "REQUESTS_CA_BUNDLE",
+    "CURL_CA_BUNDLE",
+    "NODE_EXTRA_CA_CERTS",
+];
+/// By which way they reach the network: inherited too, in capitals or not, unless the address holds credentials.
+const PROXIES: [&str; 4] = ["HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY", "NO_PROXY"];
 /// Edits between an unknown variable and a known one that make it look like a slip.
 const SLIP: usize = 2;
 
@@ -55,7 +74,8 @@ impl Environment {
 
     /// What programs inherit that are not the hub's own.
     pub(super) fn inherited(&self) -> Vec<(OsString, OsString)> {
-        let inherited = self.0.iter().filter(|(name, _)| is_inherited(name));
+        let inherited =
+            self.0.iter().filter(|(name, value)| is_inherited(name) && !(is_proxy(name) && holds_login(value)));
         inherited.map(|(name, value)| (name.into(), value.clone())).collect()
     }
 
@@ -89,7 +109,16 @@ impl Environment {
 }
 
 fn is_inherited(name: &str) -> bool {
-    name.starts_with("LC_") || INHERITED.contains(&name)
+    name.starts_with("LC_") || INHERITED.contains(&name) || is_proxy(name)
+}
+
+fn is_proxy(name: &str) -> bool {
+    PROXIES.iter().any(|proxy| name == *proxy || name == proxy.to_ascii_lowercase())
+}
+
+/// Whether there is a user, and perhaps a password, in an address.
+fn holds_login(address: &OsStr) -> bool {
+    address.as_encoded_bytes().contains(&b'@')
 }
 
 /// What the environment says of the hub's settings.

@@ -25,6 +25,8 @@ pub enum Key {
     Log,
     /// `mcpCommands`
     McpCommands,
+    /// `mcpVariables`
+    McpVariables,
     /// `script.workers`
     ScriptWorkers,
     /// `script.perTenant`
@@ -63,7 +65,7 @@ pub(super) struct Spec {
 
 impl Key {
     /// All settings, in the order they are shown.
-    pub const ALL: [Self; 15] = [
+    pub const ALL: [Self; 16] = [
         Self::Listen,
         Self::Data,
         Self::Documents,
@@ -73,6 +75,7 @@ impl Key {
         Self::Node,
         Self::Log,
         Self::McpCommands,
+        Self::McpVariables,
         Self::ScriptWorkers,
         Self::ScriptPerTenant,
         Self::ScriptQueue,
@@ -92,6 +95,7 @@ impl Key {
             Self::Node => ("node", "FOOTBRIDGE_NODE", None, Kind::Text),
             Self::Log => ("log", "FOOTBRIDGE_LOG", Some("--log"), Kind::Text),
             Self::McpCommands => ("mcpCommands", "FOOTBRIDGE_MCP_COMMANDS", Some("--mcp-commands"), Kind::Texts),
+            Self::McpVariables => ("mcpVariables", "FOOTBRIDGE_MCP_VARIABLES", None, Kind::Texts),
             Self::ScriptWorkers => {
                 ("script.workers", "FOOTBRIDGE_SCRIPT_WORKERS", Some("--script-workers"), Kind::Number)
             }
@@ -123,6 +127,7 @@ impl Key {
             | Self::AllowedOrigins
             | Self::Log
             | Self::McpCommands
+            | Self::McpVariables
             | Self::ScriptPerTenant => return None,
         })
     }

@@ -66,6 +66,23 @@ pub(super) fn commands(text: &str) -> Result<McpCommands, String> {
     Ok(McpCommands::Listed(words.into_iter().map(str::to_owned).collect()))
 }
 
+/// Names of variables with commas between them, each perhaps with a `*` at its end.
+pub(super) fn variables(text: &str) -> Result<Vec<String>, String> {
+    let is_legal = |name: &str| {
+        let stem = name.strip_suffix('*').unwrap_or(name);
+        !stem.is_empty() && stem.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'_')
+    };
+    listed(text)
+        .map(|name| {
+            if is_legal(name) {
+                Ok(name.to_owned())
+            } else {
+                Err("use names of variables like `GITHUB_TOKEN` or `GITHUB_*`, with commas between them".to_owned())
+            }
+        })
+        .collect()
+}
+
 /// A URL of scheme, host and perhaps port; without a slash at the end.
 pub(super) fn site(text: &str) -> Result<String, String> {
     let site = text.trim().trim_end_matches('/');

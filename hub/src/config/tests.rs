@@ -148,4 +148,27 @@ fn programs_of_mcp_servers_are_listed_and_inherit_no_secret() {
     let config = load_with(None, &environment, &Flags::default()).unwrap().config.mcp;
     assert_eq!(config.commands, listed(&["npx", "uvx"]));
     assert_eq!(config.environment, [("LC_ALL".into(), "C".into()), ("PATH".into(), "/bin".into())]);
+    assert!(config.variables.is_empty());
+}
+
+#[test]
+fn programs_of_mcp_servers_inherit_the_way_to_the_network_without_its_credentials() {
+    let environment = [
+        ("NODE_EXTRA_CA_CERTS", "/ca.pem"),
+        ("HTTPS_PROXY", "http://proxy:3128"),
+        ("no_proxy", "localhost"),
+        ("HTTP_PROXY", "http://me:secret@proxy:3128"),
+    ];
+    let config = load_with(None, &environment, &Flags::default()).unwrap().config.mcp;
+    let names: Vec<_> = config.environment.iter().filter_map(|(name, _)| name.to_str()).collect();
+    assert_eq!(names, ["HTTPS_PROXY", "NODE_EXTRA_CA_CERTS", "no_proxy"]);
+}
+
+#[test]
+fn variables_that_documents_may_set_are_named() {
+    let of = |text: &str| load_file(text).map(|loaded| loaded.config.mcp.variables);
+    assert_eq!(of("mcpVariables: [API_TOKEN, SHOP_*]\n"), Ok(vec!["API_TOKEN".to_owned(), "SHOP_*".to_owned()]));
+    for wrong in ["['*']", "['A B']", "['A=b']", "['A*B']"] {
+        assert!(of(&format!("mcpVariables: {wrong}\n")).is_err(), "{wrong}");
+    }
 }

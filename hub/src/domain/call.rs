@@ -18,6 +18,8 @@ use super::tool::ToolCaller;
 
 /// How deep tools may call tools.
 pub const MAX_DEPTH: u8 = 8;
+/// Longest time between two signs of life of a call that waits for its client.
+const AWAKE: Duration = Duration::from_secs(1);
 
 /// On whose behalf a call is made.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -182,6 +184,25 @@ impl CallClock {
         self.activity.touch();
     }
 
+    /// Waits for something that may take its time, such as a person: meanwhile the call is not idle. The hard limit goes on.
+    pub async fn awake_during<T>(&self, waited_for: impl Future<Output = T>) -> T {
+        // Not below what timers can tell apart.
+        let pause = (self.idle / 2).clamp(Duration::from_millis(1), AWAKE);
+        let mut waited_for = std::pin::pin!(waited_for);
+        loop {
+            self.touch();
+            tokio::select! {
+                biased;
+                given = &mut waited_for => {
+                    // What comes next has the whole idle time.
+                    self.touch();
+                    return given;
+                }
+                () = tokio::time::sleep(pause) => {}
+            }
+        }
+    }
+
     /// The hard limit.
     pub fn hard(&self) -> Instant {
         self.hard
@@ -325,5 +346,21 @@ mod tests {
 
         let quiet = CallClock::start(2 * SECOND, 10 * SECOND);
         assert_eq!(quiet.expired().await, Expired::Idle(2 * SECOND));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn who_waits_for_a_person_is_awake_until_the_answer_and_within_the_hard_limit() {
+        let (outer, started) = (CallClock::start(2 * SECOND, 20 * SECOND), Instant::now());
+        let inner = outer.within(SECOND, 60 * SECOND);
+        let person = inner.awake_during(tokio::time::sleep(7 * SECOND));
+        let ((), expired) = tokio::join!(person, inner.expired());
+        assert_eq!((expired, started.elapsed()), (Expired::Idle(SECOND), 8 * SECOND));
+        assert_eq!((outer.expired().await, started.elapsed()), (Expired::Idle(2 * SECOND), 9 * SECOND));
+        let never = outer.awake_during(std::future::pending::<()>());
+        tokio::select! {
+            biased;
+            () = never => unreachable!(),
+            expired = outer.expired() => assert_eq!((expired, started.elapsed()), (Expired::Hard, 20 * SECOND)),
+        }
     }
 }

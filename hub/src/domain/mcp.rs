@@ -9,6 +9,7 @@ use footbridge_shared::ErrorCode;
 use footbridge_shared::id::{EntryName, Subject};
 use footbridge_shared::message::Raw;
 use tokio::sync::broadcast;
+use tokio_util::sync::CancellationToken;
 
 use super::call::CallContext;
 use super::failure::Failure;
@@ -25,6 +26,11 @@ pub trait McpClient: Send + Sync {
 
     /// Its session at this hub, opaque; without one every call stands alone.
     fn session(&self) -> Option<&str>;
+
+    /// Fires when its session has ended. `None`: nobody says, or it has none.
+    fn ended(&self) -> Option<CancellationToken> {
+        None
+    }
 
     /// Asks it (`elicitation/create`, `sampling/createMessage`, `roots/list`). A client that cannot answer this has it
     /// declined for it at once. Dropped, the question is withdrawn.

@@ -265,6 +265,13 @@ pub trait ToolSource: Send + Sync {
     /// # Errors
     /// A failure with outcome `not_run` when the source cannot say (the store does not answer).
     async fn listing(&self, scope: &Scope, subject: &Subject) -> Result<Arc<Listing>, Failure>;
+
+    /// Why a name is not in the listing that may be there soon. `None`: it is just unknown. Says nothing of what the caller
+    /// may not use.
+    async fn absent(&self, scope: &Scope, caller: &Caller, name: &str) -> Option<Failure> {
+        let _ = (scope, caller, name);
+        None
+    }
 }
 
 /// Why a tool calls a tool.

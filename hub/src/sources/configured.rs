@@ -8,9 +8,10 @@
 use std::sync::Arc;
 
 use async_trait::async_trait;
-use footbridge_shared::id::{EntryName, Subject};
+use footbridge_shared::id::{EntryName, PACK_SEPARATOR, Subject};
 
 use crate::documents::{Documents, DocumentsError, Revision};
+use crate::domain::call::Caller;
 use crate::domain::document::{DocumentPath, SERVER_TOOLS};
 use crate::domain::failure::Failure;
 use crate::domain::scope::Scope;
@@ -225,6 +226,13 @@ impl ToolSource for ConfiguredSource {
             return Ok(catalog.listing.clone());
         }
         Ok(compiled.with_packs.listing(catalog, scope, subject))
+    }
+
+    async fn absent(&self, scope: &Scope, caller: &Caller, name: &str) -> Option<Failure> {
+        let (pack, _) = name.split_once(PACK_SEPARATOR)?;
+        let compiled = self.current(scope).await.ok()?;
+        let pack = compiled.catalog.packs.iter().find(|known| known.name().as_str() == pack)?;
+        pack.absent(scope, caller, self.inner.deps.servers.now())
     }
 }
 

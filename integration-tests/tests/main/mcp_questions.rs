@@ -145,6 +145,30 @@ async fn questions_of_every_kind_go_both_ways_in_every_pair_of_lifecycles() -> T
     Ok(())
 }
 
+/// A person takes longer than a call may be idle: on the stream of the call, and while a ticket holds it.
+#[tokio::test]
+async fn a_call_waits_for_a_person_longer_than_it_may_be_idle() -> TestResult {
+    const IDLE_SECONDS: u64 = 1;
+    for speaks in [Speaks::Session, Speaks::Stateless] {
+        let fake = FakeMcp::over_http(&asking(speaks))?;
+        let stage = McpStage::start().await?;
+        stage.attach("crm", &fake, json!({ "session": "subject", "timeoutSeconds": IDLE_SECONDS })).await?;
+        for client in Client::both(&stage.target(OWNER).await?, &capable()).await? {
+            let situation = format!("server {speaks:?}, stateless client {}", client.is_stateless());
+            let answer = |_: &str, _: &Value| {
+                // The person thinks; the hub is another process.
+                std::thread::sleep(Duration::from_secs(2 * IDLE_SECONDS));
+                accepted("Ada")
+            };
+            let told = client.call_and_answer("crm__ask", answer).await;
+            let (last, _) = told.map_err(|error| format!("{situation}: {error}"))?;
+            let got = answers(&last).map_err(|error| format!("{situation}: {error}"))?;
+            assert_eq!(got[0]["result"]["content"]["name"], "Ada", "{situation}");
+        }
+    }
+    Ok(())
+}
+
 #[tokio::test]
 async fn without_a_client_that_can_answer_a_question_is_declined_at_once() -> TestResult {
     for way in Way::ALL {

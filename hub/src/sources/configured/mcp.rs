@@ -11,6 +11,7 @@ mod child;
 pub(super) mod config;
 mod dial;
 mod events;
+mod followed;
 mod http;
 mod listening;
 mod listing;
@@ -126,6 +127,11 @@ impl McpServersOfHub {
     /// Word for those who show tools.
     pub(super) fn changes(&self) -> &SurfaceChanges {
         &self.hub.changes
+    }
+
+    /// The time of day.
+    pub(super) fn now(&self) -> jiff::Timestamp {
+        self.hub.clock.now()
     }
 
     /// The server of a document: the one that is there, or a new one, which begins at once.

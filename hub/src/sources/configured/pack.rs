@@ -4,16 +4,17 @@ use std::collections::{BTreeSet, HashMap};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use async_trait::async_trait;
+use footbridge_shared::ErrorCode;
 use footbridge_shared::id::{EntryName, Subject, ToolName};
 use footbridge_shared::names::public_names;
 
 use super::catalog::{Catalog, head};
 use super::mcp::Attachment;
 use super::server_tool::ServerTool;
-use super::status::PackView;
+use super::status::{PackState, PackView};
 use super::types::Pack;
 use crate::domain::arguments::Arguments;
-use crate::domain::call::CallContext;
+use crate::domain::call::{CallContext, Caller};
 use crate::domain::document::Layer;
 use crate::domain::failure::Failure;
 use crate::domain::journal::FootTarget;
@@ -24,6 +25,9 @@ use crate::domain::tool::{Listing, Tool, ToolHandler, ToolSpec};
 
 /// Subjects whose listing of one scope is kept.
 const MAX_KEPT_LISTINGS: usize = 256;
+
+/// When a call is worth another try of a pack that is being listed for the first time, in milliseconds.
+const CONNECTING_RETRY_MS: u64 = 1_000;
 
 /// A pack that offers its tools.
 pub(super) struct ActivePack {
@@ -70,6 +74,29 @@ impl ActivePack {
             tools: self.named(&self.pack.tools(scope, subject)).tools.len(),
             status: self.pack.status(scope, subject),
         }
+    }
+
+    /// Why none of its tools is there, for a caller who may use it. `None`: what it offers is known.
+    pub(super) fn absent(&self, scope: &Scope, caller: &Caller, now: jiff::Timestamp) -> Option<Failure> {
+        let name = self.name();
+        let status = self.pack.status(scope, &caller.subject);
+        let any = ToolName::parse(name.as_str()).ok()?;
+        if !head(&self.document, self.layer, any).admits(caller) {
+            return None;
+        }
+        let message = match (status.state, status.error) {
+            (PackState::Connecting, _) => format!("the pack `{name}` is connecting: what it offers is not known yet"),
+            (PackState::Failed, Some(error)) => format!("the pack `{name}` is not available: {}", error.message),
+            (PackState::Failed, None) => format!("the pack `{name}` is not available"),
+            (PackState::Ready | PackState::Stale, _) => return None,
+        };
+        let left = status.next_try_at.map(|at| at.duration_since(now).as_millis());
+        let retry = left.map_or(CONNECTING_RETRY_MS, |left| u64::try_from(left).unwrap_or_default().max(1));
+        let failure = Failure::not_run(ErrorCode::ServerUnavailable, message)
+            .hint(format!("`footbridge packs {name}` shows how it is"));
+        // What failed for good is not tried again.
+        let again = status.state == PackState::Connecting || left.is_some();
+        Some(if again { failure.retry_after_ms(retry) } else { failure })
     }
 
     /// The document's name.

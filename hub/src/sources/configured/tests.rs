@@ -105,6 +105,7 @@ impl Drop for World {
 fn no_programs(lifecycle: &Lifecycle) -> Arc<McpServersOfHub> {
     let children = ChildSettings {
         launcher: footbridge_launcher::Launcher::of_this_program(),
+        variables: Vec::new(),
         allowed: AllowedPrograms::Listed(Vec::new()),
         environment: Vec::new(),
     };

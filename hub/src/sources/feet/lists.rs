@@ -141,7 +141,7 @@ async fn fetch(foot: Arc<Foot>, server: Arc<LocalServer>) {
             }
         }
         if changed {
-            let _ = server.notes.send(McpNote::ListChanged);
+            server.notes.tell(McpNote::ListChanged);
             foot.node.surfaces.tell();
         }
         tokio::time::sleep(LIST_PAUSE).await;

@@ -2,7 +2,6 @@
 //! its time, and holds up nothing else of the foot.
 
 use std::collections::BTreeMap;
-use std::convert::Infallible;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -22,8 +21,6 @@ use crate::domain::mcp::{McpClient, declined};
 pub(super) const MAX_QUESTION_BYTES: usize = 32 * 1024 * 1024;
 /// What a question takes at least, in bytes: that bounds their number.
 const MIN_QUESTION_BYTES: usize = MAX_QUESTION_BYTES / MAX_UPCALLS_PER_FOOT;
-/// Longest time between two signs of life of a call whose client is being asked.
-const AWAKE: Duration = Duration::from_secs(1);
 
 /// The open questions of one call or request by their ids. They are withdrawn when it ends.
 #[derive(Debug, Default)]
@@ -164,20 +161,10 @@ impl Asking {
             biased;
             () = withdrawn.cancelled() => return,
             () = cancel.cancelled() => failed("the call was cancelled"),
-            said = client.request(&method, params) => said,
+            said = clock.awake_during(client.request(&method, params)) => said,
             () = tokio::time::sleep(patience) => failed("the client did not answer in time"),
-            never = keep_awake(&clock) => match never {},
         };
         foot.answered(&call, &id, said);
-    }
-}
-
-async fn keep_awake(clock: &CallClock) -> Infallible {
-    // Not below what timers can tell apart.
-    let pause = (clock.idle() / 2).clamp(Duration::from_millis(1), AWAKE);
-    loop {
-        clock.touch();
-        tokio::time::sleep(pause).await;
     }
 }
 

@@ -10,16 +10,14 @@ use footbridge_shared::message::{Raw, ServerInfo};
 use footbridge_shared::text::clean_and_cut;
 use parking_lot::RwLock;
 use serde_json::value::RawValue;
-use tokio::sync::broadcast;
 
 use super::foot::{Foot, State};
 use super::lists::Lists;
 use crate::domain::feet::FootServerSummary;
-use crate::domain::mcp::{McpDescription, McpNote};
+use crate::domain::mcp::McpDescription;
+use crate::domain::mcp_notes::McpNotes;
 use crate::domain::tool::RESERVED_NAMES;
 
-/// Notes of one server that wait for a slow listener; it misses older ones.
-const NOTES: usize = 256;
 /// Texts in a `serverInfo` that people read.
 const INFO_TEXTS: [&str; 5] = ["name", "title", "version", "description", "websiteUrl"];
 /// Longest of them, in characters.
@@ -39,7 +37,7 @@ pub(super) struct LocalServer {
     pub(super) name: EntryName,
     said: RwLock<Said>,
     pub(super) lists: Lists,
-    pub(super) notes: broadcast::Sender<McpNote>,
+    pub(super) notes: McpNotes,
 }
 
 #[derive(Debug)]
@@ -55,7 +53,7 @@ pub(super) type ServerSet = BTreeMap<EntryName, Arc<LocalServer>>;
 impl LocalServer {
     fn new(CheckedServer { name, description, digest }: CheckedServer) -> Self {
         let said = RwLock::new(Said { description: Arc::new(description), digest });
-        Self { name, said, lists: Lists::default(), notes: broadcast::Sender::new(NOTES) }
+        Self { name, said, lists: Lists::default(), notes: McpNotes::default() }
     }
 
     /// What it says of itself.

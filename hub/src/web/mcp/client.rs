@@ -8,6 +8,7 @@ use footbridge_shared::message::Stream as OutputStream;
 use parking_lot::Mutex;
 use serde_json::Value;
 use tokio::sync::{mpsc, oneshot};
+use tokio_util::sync::CancellationToken;
 
 use super::level::{Level, level_of};
 use super::message::{notification_text, object};
@@ -269,6 +270,10 @@ impl McpClient for Client {
 
     fn session(&self) -> Option<&str> {
         self.session.as_ref().map(|session| &*session.id)
+    }
+
+    fn ended(&self) -> Option<CancellationToken> {
+        self.session.as_ref().map(|session| session.ended.clone())
     }
 
     async fn request(&self, method: &str, params: Raw) -> Result<Raw, RpcError> {

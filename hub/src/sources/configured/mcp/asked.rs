@@ -4,18 +4,23 @@ use std::sync::Arc;
 
 use footbridge_mcp::{Fields, InputRequired, RpcError};
 
+use crate::domain::call::CallClock;
 use crate::domain::mcp::{McpClient, declined};
 
-/// Has a client answer the questions, one after the other; without one they are declined.
+/// Has a client answer the questions, one after the other; without one they are declined. Meanwhile its call is not idle.
 ///
 /// # Errors
 /// A question that has no answer: the request cannot go on.
-pub(super) async fn answers(asked: &InputRequired, client: Option<&Arc<dyn McpClient>>) -> Result<Fields, RpcError> {
+pub(super) async fn answers(
+    asked: &InputRequired,
+    client: Option<&Arc<dyn McpClient>>,
+    clock: &CallClock,
+) -> Result<Fields, RpcError> {
     let mut answers = Fields::new();
     for question in asked.questions() {
         let method = &question.method;
         let answer = match client {
-            Some(client) => client.request(method, question.params.clone()).await,
+            Some(client) => clock.awake_during(client.request(method, question.params.clone())).await,
             None => declined(method),
         };
         let answer = match answer {

@@ -190,7 +190,7 @@ impl Server {
                 return Ok(result);
             }
             let answers = tokio::select! {
-                answers = asked::answers(&asked, client) => answers,
+                answers = asked::answers(&asked, client, &ctx.clock) => answers,
                 () = ctx.cancel.cancelled() => return Err(NoResult::Failure(self::cancelled(Outcome::Unknown))),
             };
             again = asked.next(params.clone(), &answers.map_err(NoResult::Rpc)?);
@@ -222,7 +222,7 @@ impl Server {
             }
             return Err(self.no_result(error));
         }
-        session.discard(live).await;
+        session.discard(live);
         *live = tokio::select! {
             live = session.live(self, self.capabilities(session, ctx)) => live?,
             () = ctx.cancel.cancelled() => return Err(NoResult::Failure(cancelled(Outcome::NotRun))),
@@ -262,7 +262,7 @@ impl Server {
     }
 
     /// What the hub says to a server that its client can do.
-    fn capabilities(&self, session: &Session, ctx: &CallContext) -> Raw {
+    pub(super) fn capabilities(&self, session: &Session, ctx: &CallContext) -> Raw {
         use super::session::Key;
         match (&session.key, &ctx.client) {
             (Key::Shared | Key::Listing, _) => nothing(),
@@ -287,7 +287,7 @@ impl Server {
     }
 }
 
-fn cancelled(outcome: Outcome) -> Failure {
+pub(super) fn cancelled(outcome: Outcome) -> Failure {
     Failure::new(ErrorCode::Cancelled, outcome, "the call was cancelled")
 }
 

@@ -13,6 +13,7 @@ use footbridge_mcp::{ConnectError, Connection, Lifecycle, Open, Preferred};
 use footbridge_shared::ErrorCode;
 use tokio::net::unix::pipe;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+use tokio_util::sync::CancellationToken;
 
 use super::config::Program;
 use super::dial::{Dial, Dialed, Unavailable};
@@ -23,6 +24,8 @@ use crate::lifecycle;
 
 /// Children of one hub at a time.
 const MAX_CHILDREN: usize = 256;
+/// How long what a program wrote is waited for that has ended too soon.
+const LAST_WORDS: Duration = Duration::from_millis(500);
 /// How long a new child waits for the end of an idle one that makes room for it.
 const ROOM_TIMEOUT: Duration = Duration::from_secs(5);
 
@@ -42,6 +45,8 @@ pub struct ChildSettings {
     pub launcher: Launcher,
     /// Which there may be.
     pub allowed: AllowedPrograms,
+    /// Which variables documents may set for programs that are listed: names, perhaps with a `*` at the end.
+    pub variables: Vec<String>,
     /// What they inherit of the hub's environment.
     pub environment: Vec<(OsString, OsString)>,
 }
@@ -79,13 +84,25 @@ impl Children {
                     format!("the operator of the hub does not allow the command `{shown}` (setting `mcpCommands`)");
                 return Err(Unavailable::lasting(ErrorCode::CommandNotAllowed, message));
             }
-            // A library in front of an allowed program is another program.
-            if let Some((name, _)) = program.env.iter().find(|(name, _)| name.starts_with("LD_")) {
-                let message = format!("the operator of the hub allows programs, and no `{name}` for them");
+            // Many a variable makes another program of an allowed one (LD_PRELOAD, NODE_OPTIONS, GIT_SSH_COMMAND, PATH), and
+            // nobody knows all of them: so those are allowed that are listed.
+            if let Some((name, _)) = program.env.iter().find(|(name, _)| !self.may_be_set(name)) {
+                let name = footbridge_shared::text::clean_and_cut(name, 200);
+                let message = format!(
+                    "the operator of the hub does not allow the variable `{name}` under `env`; where it changes nothing of \
+                     what the program runs, allow it in the setting `mcpVariables`"
+                );
                 return Err(Unavailable::lasting(ErrorCode::CommandNotAllowed, message));
             }
         }
         found.ok_or_else(|| Unavailable::now(format!("there is no program `{shown}` on the hub's machine")))
+    }
+
+    fn may_be_set(&self, name: &str) -> bool {
+        self.settings.variables.iter().any(|allowed| match allowed.strip_suffix('*') {
+            Some(beginning) => name.starts_with(beginning),
+            None => name == allowed,
+        })
     }
 
     async fn start(&self, program: &Program, noise: &Arc<Noise>) -> Result<Started, Unavailable> {
@@ -108,9 +125,14 @@ impl Children {
         }
         let input = input.ok_or_else(|| Unavailable::now("the program has no input"))?;
         let noise = noise.clone();
-        self.lifecycle.spawn("errors of an MCP server", async move { noise.read("stderr", error).await });
+        let silent = CancellationToken::new();
+        let read = silent.clone().drop_guard();
+        self.lifecycle.spawn("errors of an MCP server", async move {
+            noise.read("stderr", error).await;
+            drop(read);
+        });
         self.lifecycle.spawn("launcher of an MCP server", watch(reports, room, job, temporary));
-        Ok(Started { child: Child { _hold: hold }, input, output })
+        Ok(Started { child: Child { _hold: hold }, input, output, silent })
     }
 
     fn order(&self, program: &Program, file: PathBuf, job: &str, temporary: &Path) -> Order {
@@ -135,6 +157,8 @@ struct Started {
     child: Child,
     input: pipe::Sender,
     output: pipe::Receiver,
+    /// Fires when all that it wrote beside messages was read.
+    silent: CancellationToken,
 }
 
 /// A program that runs. Dropped, it ends with all that it started.
@@ -175,11 +199,18 @@ impl StdioDial {
 
     /// Starts the program and shakes hands with it.
     async fn start(&self, open: Open) -> Result<Result<Dialed, ConnectError>, Unavailable> {
-        let Started { child, input, output } = self.children.start(&self.program, &self.noise).await?;
+        self.noise.begin();
+        let Started { child, input, output, silent } = self.children.start(&self.program, &self.noise).await?;
         let noise = self.noise.clone();
         let noise = Arc::new(move |line: &str| noise.line("stdout", line));
         let connected = Connection::over_streams(output, input, noise, open).await;
-        Ok(connected.map(|connection| Dialed { connection, process: Some(child) }))
+        let error = match connected {
+            Ok(connection) => return Ok(Ok(Dialed { connection, process: Some(child) })),
+            Err(error) => error,
+        };
+        drop(child);
+        let _ = tokio::time::timeout(LAST_WORDS, silent.cancelled()).await;
+        Ok(Err(error))
     }
 }
 
@@ -245,6 +276,7 @@ mod tests {
         let settings = ChildSettings {
             launcher: Launcher::of_this_program(),
             allowed: AllowedPrograms::Listed(allowed.iter().map(|name| (*name).to_owned()).collect()),
+            variables: vec!["API_TOKEN".to_owned(), "SHOP_*".to_owned()],
             environment: vec![("PATH".into(), "relative:/none/such:/usr/bin:/bin".into())],
         };
         Children::new(settings, lifecycle::Lifecycle::new())
@@ -268,8 +300,12 @@ mod tests {
         {
             assert_eq!(judged(allowed, command, &[]), Err(ErrorCode::CommandNotAllowed), "{allowed:?} {command}");
         }
-        assert_eq!(judged(&["sh"], "sh", &["LD_PRELOAD"]), Err(ErrorCode::CommandNotAllowed));
-        assert_eq!(judged(&["sh"], "sh", &["OTHER"]), Ok(sh));
+        for name in
+            ["LD_PRELOAD", "ENV", "BASH_ENV", "NODE_OPTIONS", "PATH", "API_TOKEN2", "api_token", "SHOP", "XSHOP_A"]
+        {
+            assert_eq!(judged(&["sh"], "sh", &["API_TOKEN", name]), Err(ErrorCode::CommandNotAllowed), "{name}");
+        }
+        assert_eq!(judged(&["sh"], "sh", &["API_TOKEN", "SHOP_URL"]), Ok(sh));
         assert_eq!(judged(&["no-such-program"], "no-such-program", &[]), Err(ErrorCode::ServerUnavailable));
     }
 }

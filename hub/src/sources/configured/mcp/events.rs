@@ -7,6 +7,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use async_trait::async_trait;
 use footbridge_mcp::{Events, Fields, Raw, RpcError, Tag, changes, codes};
 use parking_lot::Mutex;
+use tokio_util::sync::{CancellationToken, DropGuard};
 
 use super::server::Server;
 use crate::domain::call::CallContext;
@@ -15,7 +16,7 @@ use crate::domain::mcp::{McpAudience, McpNote, declined};
 /// The calls that run on one connection.
 #[derive(Default)]
 pub(super) struct RunningCalls {
-    calls: Mutex<BTreeMap<Tag, CallContext>>,
+    calls: Mutex<BTreeMap<Tag, Meant>>,
     next: AtomicU64,
 }
 
@@ -23,18 +24,32 @@ pub(super) struct RunningCalls {
 pub(super) struct Running<'a> {
     calls: &'a RunningCalls,
     pub(super) tag: Tag,
+    _over: DropGuard,
+}
+
+/// The call that a server speaks of.
+#[derive(Clone)]
+struct Meant {
+    ctx: CallContext,
+    /// Fires when it runs no more: what was asked because of it is then withdrawn.
+    over: CancellationToken,
 }
 
 impl RunningCalls {
     /// Begins a call.
     pub(super) fn begin(&self, ctx: &CallContext) -> Running<'_> {
-        let tag = self.next.fetch_add(1, Ordering::Relaxed);
-        self.calls.lock().insert(tag, ctx.clone());
-        Running { calls: self, tag }
+        let (tag, over) = (self.next.fetch_add(1, Ordering::Relaxed), CancellationToken::new());
+        self.calls.lock().insert(tag, Meant { ctx: ctx.clone(), over: over.clone() });
+        Running { calls: self, tag, _over: over.drop_guard() }
+    }
+
+    /// Whether none runs.
+    pub(super) fn is_empty(&self) -> bool {
+        self.calls.lock().is_empty()
     }
 
     /// The call of that tag; without a tag the one that was begun last.
-    fn meant(&self, tag: Option<Tag>) -> Option<CallContext> {
+    fn meant(&self, tag: Option<Tag>) -> Option<Meant> {
         let calls = self.calls.lock();
         match tag {
             Some(tag) => calls.get(&tag).cloned(),
@@ -62,21 +77,28 @@ impl Events for Hearing {
     async fn request(&self, tag: Option<Tag>, method: &str, params: Option<Raw>) -> Result<Raw, RpcError> {
         // A connection that everybody shares says in its capabilities that nobody can be asked.
         let call = if self.audience.is_some() { self.calls.meant(tag) } else { None };
-        let Some(call) = call else { return declined(method) };
-        let Some(client) = &call.client else { return declined(method) };
+        let Some(Meant { ctx, over }) = call else { return declined(method) };
+        let Some(client) = &ctx.client else { return declined(method) };
         let params = params.unwrap_or_else(|| Fields::new().to_raw());
         tokio::select! {
-            answer = client.request(method, params) => answer,
-            () = call.cancel.cancelled() => Err(RpcError::new(codes::INTERNAL_ERROR, "the call has ended")),
+            answer = ctx.clock.awake_during(client.request(method, params)) => answer,
+            () = ctx.cancel.cancelled() => Err(RpcError::new(codes::INTERNAL_ERROR, "the call was cancelled")),
+            () = over.cancelled() => Err(RpcError::new(codes::INTERNAL_ERROR, "the call that this was asked for is over")),
         }
     }
 
     fn notification(&self, tag: Option<Tag>, method: &str, params: Option<Raw>) {
         let Some(server) = self.server.upgrade() else { return };
-        if method == changes::ACKNOWLEDGED {
-            return server.list_changed();
-        }
         let params = params.unwrap_or_else(|| Fields::new().to_raw());
+        if method == changes::ACKNOWLEDGED {
+            // Of resources alone it says nothing new of lists.
+            let accepted = Fields::of(&params).and_then(|params| Fields::of(params.get("notifications")?));
+            let of_resources = |accepted: &Fields| accepted.iter().all(|(name, _)| name == "resourceSubscriptions");
+            if !accepted.as_ref().is_some_and(|accepted| !accepted.is_empty() && of_resources(accepted)) {
+                server.list_changed();
+            }
+            return;
+        }
         if changes::is_of_a_list(method) {
             server.list_changed();
             // What changed may be what this connection alone is shown.
@@ -85,20 +107,22 @@ impl Events for Hearing {
             }
             return;
         }
-        // A message for the log is of the call that runs, also where the transport does not say so.
-        let belongs = tag.is_some() || method == "notifications/message";
+        if method == changes::RESOURCE {
+            // Told to those who follow it, whatever call it came along with. Which resources changed is nobody's secret, and
+            // whoever did not ask is not told.
+            let audience = self.audience.clone().unwrap_or(McpAudience::Everybody);
+            return server.tell(McpNote::Told { audience, method: method.to_owned(), params });
+        }
+        // A message for the log is of the call that runs, also where the transport does not say so. Of calls of different
+        // people only the transport tells them apart.
+        let belongs = tag.is_some() || (method == "notifications/message" && self.audience.is_some());
         let call = if belongs { self.calls.meant(tag) } else { None };
-        let client = call.as_ref().and_then(|call| call.client.as_ref());
-        match (client, &self.audience) {
-            (Some(client), Some(_)) => client.notify(method, params),
+        match (call.and_then(|call| call.ctx.client), &self.audience) {
+            (Some(client), _) => client.notify(method, params),
             (None, Some(audience)) => {
                 server.tell(McpNote::Told { audience: audience.clone(), method: method.to_owned(), params })
             }
-            // Which resources changed is nobody's secret, and whoever did not ask is not told.
-            (_, None) if method == changes::RESOURCE => {
-                server.tell(McpNote::Told { audience: McpAudience::Everybody, method: method.to_owned(), params })
-            }
-            (_, None) => server.log(method, &params),
+            (None, None) => server.log(method, &params),
         }
     }
 }

@@ -23,6 +23,8 @@ const TOKEN_TIMEOUT: Duration = Duration::from_secs(30);
 const TOKEN_MARGIN: Duration = Duration::from_secs(60);
 /// How long a token is good for that does not say.
 const TOKEN_LIFE: Duration = Duration::from_secs(300);
+/// How long a token is used at most, whatever it says.
+const MAX_TOKEN_LIFE: Duration = Duration::from_secs(24 * 60 * 60);
 /// Largest answer of who gives out tokens, in bytes.
 const MAX_TOKEN_ANSWER_BYTES: usize = 64 * 1024;
 
@@ -40,6 +42,12 @@ pub(super) struct HttpDial {
 struct Token {
     header: HeaderValue,
     good_until: Instant,
+}
+
+/// How long a token is used that is good for so many seconds.
+fn used_for(life: Option<u64>) -> Duration {
+    let life = life.map_or(TOKEN_LIFE, Duration::from_secs).min(MAX_TOKEN_LIFE);
+    life.saturating_sub(TOKEN_MARGIN).max(life / 2)
 }
 
 impl HttpDial {
@@ -65,7 +73,7 @@ impl HttpDial {
         if let Some(token) = token.as_ref().filter(|token| Instant::now() < token.good_until) {
             return Ok(token.header.clone());
         }
-        let fetched = fetch(client, credentials).await.map_err(|why| {
+        let fetched = fetch(client, credentials, &self.redactor).await.map_err(|why| {
             let host = credentials.token_url.origin().ascii_serialization();
             Unavailable::now(format!("{host} gave out no token: {}", self.redactor.text(&why)))
         })?;
@@ -138,7 +146,7 @@ fn client(endpoint: &Endpoint) -> Result<Client, String> {
     builder.build().map_err(|error| innermost(&error))
 }
 
-async fn fetch(client: &Client, credentials: &ClientCredentials) -> Result<Token, String> {
+async fn fetch(client: &Client, credentials: &ClientCredentials, redactor: &Redactor) -> Result<Token, String> {
     #[derive(Deserialize)]
     struct Given {
         access_token: String,
@@ -169,11 +177,12 @@ async fn fetch(client: &Client, credentials: &ClientCredentials) -> Result<Token
         body.extend_from_slice(&chunk);
     }
     let given: Given = serde_json::from_slice(&body).map_err(|_| "the answer holds no `access_token`".to_owned())?;
+    // A server may repeat it.
+    redactor.learn(&given.access_token);
     let mut header = HeaderValue::from_str(&format!("Bearer {}", given.access_token))
         .map_err(|_| "the token holds characters that no header may hold".to_owned())?;
     header.set_sensitive(true);
-    let life = given.expires_in.map_or(TOKEN_LIFE, Duration::from_secs);
-    Ok(Token { header, good_until: Instant::now() + life.saturating_sub(TOKEN_MARGIN).max(life / 2) })
+    Ok(Token { header, good_until: Instant::now() + used_for(given.expires_in) })
 }
 
 fn url_form<'a>(pairs: impl IntoIterator<Item = (&'a str, &'a str)>) -> String {
@@ -201,6 +210,14 @@ fn innermost(error: &reqwest::Error) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_token_is_used_within_its_life_and_no_longer_than_a_day() {
+        let seconds = |life| used_for(life).as_secs();
+        assert_eq!([seconds(Some(3_600)), seconds(Some(30)), seconds(None)], [3_540, 15, 240]);
+        assert!(Instant::now().checked_add(used_for(Some(u64::MAX))).is_some());
+        assert!(used_for(Some(u64::MAX)) < MAX_TOKEN_LIFE);
+    }
 
     #[test]
     fn forms_are_encoded() {

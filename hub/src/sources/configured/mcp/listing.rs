@@ -1,6 +1,6 @@
 //! What a server offers: read page by page, and made into tools.
 
-use std::collections::{BTreeSet, HashMap};
+use std::collections::{BTreeSet, HashMap, HashSet};
 use std::sync::{Arc, Weak};
 use std::time::Duration;
 
@@ -27,6 +27,8 @@ const PAGES_A_TIMEOUT: u32 = 4;
 const MAX_NAME_BYTES: usize = 512;
 /// Odd entries that are named in the status.
 const MAX_NAMED: usize = 10;
+/// Tools of one server that are remembered, listed or not.
+const MAX_ACCEPTED: usize = 2 * LIMITS.items;
 /// Labels of every tool of a server.
 const LABELS: [&str; 2] = ["mcp", "side-effect"];
 
@@ -80,25 +82,46 @@ const fn place(kind: ListKind) -> usize {
 /// The raw entries of everything that a server lists.
 pub(super) struct Entries {
     pub(super) tools: Vec<Raw>,
-    others: [Vec<Raw>; 3],
+    /// By kind; what could not be read stays as it was.
+    others: [Result<Vec<Raw>, Unread>; 3],
 }
 
-/// Why a server could not be listed. Safe to show, but for credentials that the server repeats.
+impl Entries {
+    /// Lists beside the tools that could not be read.
+    pub(super) fn unread(&self) -> impl Iterator<Item = &Unread> {
+        self.others.iter().filter_map(|list| list.as_ref().err())
+    }
+}
+
+/// Why a list could not be read. Safe to show, but for credentials that the server repeats.
 #[derive(Debug, thiserror::Error)]
-pub(super) enum Unread {
-    /// The server has forgotten the session.
-    #[error("the server does not know the session any more")]
-    Expired,
-    /// Anything else.
-    #[error("{0}")]
-    Failed(String),
+#[error("`{method}` {why}")]
+pub(super) struct Unread {
+    method: &'static str,
+    why: String,
+    pub(super) blame: Blame,
+}
+
+/// What has to be done about a list that could not be read.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Blame {
+    /// The server does not know the session any more: another connection is needed.
+    Session,
+    /// It does not take the credentials.
+    Credentials,
+    /// The connection has ended.
+    Connection,
+    /// There was no answer in time.
+    Silence,
+    /// The answer is no list.
+    Answer,
 }
 
 /// Reads everything that a server lists, in as many pages as there are. `page_timeout`
 /// is what one may take; see [`PAGES_A_TIMEOUT`].
 ///
 /// # Errors
-/// Why it cannot be listed.
+/// Why its tools cannot be listed.
 pub(super) async fn read(connection: &Connection, page_timeout: Duration) -> Result<Entries, Unread> {
     let server = connection.server();
     let offered: Fields = Fields::of(&server.capabilities).unwrap_or_default();
@@ -107,9 +130,9 @@ pub(super) async fn read(connection: &Connection, page_timeout: Duration) -> Res
         ListKind::Prompts => offered.get("prompts").is_some(),
     };
     let tools = pages(connection, "tools/list", "tools", page_timeout).await?;
-    let mut others = ListKind::ALL.map(|_| Vec::new());
+    let mut others = ListKind::ALL.map(|_| Ok(Vec::new()));
     for kind in ListKind::ALL.into_iter().filter(|kind| has(*kind)) {
-        others[place(kind)] = pages(connection, kind.method(), kind.field(), page_timeout).await?;
+        others[place(kind)] = pages(connection, kind.method(), kind.field(), page_timeout).await;
     }
     Ok(Entries { tools, others })
 }
@@ -128,23 +151,64 @@ async fn pages(
     // Time for a few pages at once; a server that goes on giving pages may take more, but not for ever.
     let limit = page_timeout * PAGES_A_TIMEOUT;
     let asked = tokio::time::timeout(limit, list_all(connection, method, field, LIMITS, options)).await;
-    match asked {
+    let error = match asked {
         Ok(Ok(listed)) => {
             if let Some(why) = listed.cut {
                 tracing::warn!(method, entries = listed.items.len(), why, "a listing of an MCP server was cut short");
             }
-            Ok(listed.items)
+            return Ok(listed.items);
         }
-        Ok(Err(RequestError::Rpc(error))) if error.code == codes::METHOD_NOT_FOUND => Ok(Vec::new()),
-        Ok(Err(RequestError::SessionExpired)) => Err(Unread::Expired),
-        Ok(Err(error)) => Err(Unread::Failed(format!("`{method}` failed: {error}"))),
-        Err(_) => Err(Unread::Failed(format!("`{method}` was not answered within {limit:?}"))),
-    }
+        Ok(Err(RequestError::Rpc(error))) if error.code == codes::METHOD_NOT_FOUND => return Ok(Vec::new()),
+        Ok(Err(error)) => error,
+        Err(_) => {
+            let why = format!("was not answered within {limit:?}");
+            return Err(Unread { method, why, blame: Blame::Silence });
+        }
+    };
+    let blame = match &error {
+        RequestError::SessionExpired => Blame::Session,
+        RequestError::Unauthorized(_) => Blame::Credentials,
+        RequestError::Lost(_) | RequestError::NotSent(_) => Blame::Connection,
+        RequestError::Rpc(_) | RequestError::BadAnswer(_) | RequestError::Cancelled => Blame::Answer,
+    };
+    Err(Unread { method, why: format!("failed: {error}"), blame })
 }
 
-/// What tools were when somebody last looked: name → hash. For this process.
+/// What tools were when somebody last looked, those that are not listed any more too. For this process.
 #[derive(Default)]
-pub(super) struct Accepted(HashMap<String, blake3::Hash>);
+pub(super) struct Accepted {
+    /// Hash of the name → hash of the tool.
+    known: HashMap<blake3::Hash, blake3::Hash>,
+    /// Some were forgotten, for there were too many. Since then a tool that is not known counts as one that has changed.
+    forgot: bool,
+}
+
+impl Accepted {
+    /// Whether a tool is another one than it was. With `accept` it counts as looked at.
+    fn changed(&mut self, original: &str, hash: blake3::Hash, accept: bool) -> bool {
+        let name = blake3::hash(original.as_bytes());
+        if accept {
+            self.known.insert(name, hash);
+        }
+        match self.known.get(&name) {
+            Some(known) => *known != hash,
+            None if self.forgot => true,
+            None => {
+                self.known.insert(name, hash);
+                false
+            }
+        }
+    }
+
+    /// Forgets those that are not listed any more, if there are too many.
+    fn forget<'a>(&mut self, listed: impl Iterator<Item = &'a String>) {
+        if self.known.len() > MAX_ACCEPTED {
+            let listed: HashSet<blake3::Hash> = listed.map(|name| blake3::hash(name.as_bytes())).collect();
+            self.known.retain(|name, _| listed.contains(name));
+            self.forgot = true;
+        }
+    }
+}
 
 /// For which pack a listing is made.
 pub(super) struct Making<'a> {
@@ -180,12 +244,8 @@ pub(super) fn assemble(
         });
         match made {
             Ok((original, mut spec, headers)) => {
-                let hash = hash(&spec);
-                if accept {
-                    accepted.0.insert(original.clone(), hash);
-                }
                 spec.timeout = making.timeout;
-                spec.changed = *accepted.0.entry(original.clone()).or_insert(hash) != hash;
+                spec.changed = accepted.changed(&original, hash(&spec), accept);
                 let old = known.get(original.as_str()).filter(|old| same(&old.spec, &spec));
                 tools.push(old.map_or_else(|| tool(making.server, spec, headers), |old| Arc::clone(old)));
             }
@@ -197,9 +257,10 @@ pub(super) fn assemble(
             }
         }
     }
+    accepted.forget(seen.iter());
     let unchanged =
         tools.len() == before.tools.len() && tools.iter().zip(&*before.tools).all(|(a, b)| Arc::ptr_eq(a, b));
-    let mut others = entries.others;
+    let mut others = entries.others.map(Result::ok);
     Listed {
         description: Some(
             before
@@ -210,7 +271,8 @@ pub(super) fn assemble(
         ),
         tools: if unchanged { before.tools.clone() } else { tools.into() },
         others: ListKind::ALL.map(|kind| {
-            let (old, new) = (before.of(kind), std::mem::take(&mut others[place(kind)]));
+            let old = before.of(kind);
+            let Some(new) = others[place(kind)].take() else { return old.clone() };
             let unchanged = old.len() == new.len() && old.iter().zip(&new).all(|(a, b)| a.get() == b.get());
             if unchanged { old.clone() } else { new.into() }
         }),

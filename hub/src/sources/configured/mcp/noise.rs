@@ -1,5 +1,6 @@
 //! What programs say beside the protocol, for the log: cut, cleaned, and not too much of it.
 
+use std::collections::VecDeque;
 use std::time::Duration;
 
 use footbridge_shared::id::EntryName;
@@ -18,6 +19,10 @@ const MAX_LINE_BYTES: usize = 4 * 1024;
 const LINES_A_WINDOW: u32 = 20;
 /// See [`LINES_A_WINDOW`].
 const WINDOW: Duration = Duration::from_secs(10);
+/// Last lines that are kept for whoever asks why a program ended.
+const LAST_LINES: usize = 8;
+/// Most of them that is shown, in characters: the end counts.
+const MAX_LAST_CHARS: usize = 1_000;
 /// Read at a time, in bytes.
 const CHUNK_BYTES: usize = 4 * 1024;
 
@@ -32,12 +37,12 @@ struct State {
     since: Instant,
     logged: u32,
     dropped: u64,
-    last: String,
+    last: VecDeque<String>,
 }
 
 impl Noise {
     pub(super) fn new(server: EntryName, redactor: Redactor) -> Self {
-        let state = State { since: Instant::now(), logged: 0, dropped: 0, last: String::new() };
+        let state = State { since: Instant::now(), logged: 0, dropped: 0, last: VecDeque::new() };
         Self { server, redactor, state: Mutex::new(state) }
     }
 
@@ -60,12 +65,30 @@ impl Noise {
         } else {
             state.dropped += 1;
         }
-        state.last = line;
+        if state.last.len() == LAST_LINES {
+            state.last.pop_front();
+        }
+        state.last.push_back(line);
     }
 
-    /// The last line, for whoever asks why a program ended.
+    /// The last lines, for whoever asks why a program ended: bounded, the newest at the end.
     pub(super) fn last(&self) -> String {
-        self.state.lock().last.clone()
+        let state = self.state.lock();
+        let (mut lines, mut chars) = (Vec::new(), 0);
+        for line in state.last.iter().rev() {
+            chars += line.chars().count();
+            if chars > MAX_LAST_CHARS {
+                break;
+            }
+            lines.push(line.trim());
+        }
+        lines.reverse();
+        lines.join(" | ")
+    }
+
+    /// A program begins: what the one before it wrote explains nothing of it.
+    pub(super) fn begin(&self) {
+        self.state.lock().last.clear();
     }
 
     /// Reads lines to the end of a stream.
@@ -102,11 +125,17 @@ mod tests {
         let noise = Noise::new(EntryName::parse("noisy").unwrap(), Redactor::new(["S3CR3T-demo".to_owned()]));
         let text = format!("{}\nkey S3CR3T-demo\u{1b}[2J\n", "x".repeat(3 * MAX_LINE_BYTES));
         noise.read("stderr", text.as_bytes()).await;
-        assert_eq!(noise.last(), "key ***[2J");
+        assert_eq!(noise.last(), format!("{} | key ***[2J", "x".repeat(MAX_LINE_CHARS)));
         for _ in 0..LINES_A_WINDOW {
             noise.line("stdout", "again");
         }
+        assert_eq!(noise.last(), ["again"; LAST_LINES].join(" | "));
+        noise.line("stderr", &"y".repeat(MAX_LINE_CHARS));
+        noise.line("stderr", &"z".repeat(MAX_LINE_CHARS));
+        assert_eq!(noise.last(), format!("{} | {}", "y".repeat(MAX_LINE_CHARS), "z".repeat(MAX_LINE_CHARS)));
+        noise.begin();
+        assert_eq!(noise.last(), "");
         let state = noise.state.lock();
-        assert_eq!((state.logged, state.dropped), (LINES_A_WINDOW, 2));
+        assert_eq!((state.logged, state.dropped), (LINES_A_WINDOW, 4));
     }
 }

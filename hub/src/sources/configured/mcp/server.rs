@@ -1,6 +1,5 @@
 //! One attached server: what it offers, how it is, and the task that keeps both up to date.
 
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Weak};
 use std::time::Duration;
 
@@ -8,8 +7,9 @@ use arc_swap::ArcSwap;
 use footbridge_mcp::{Fields, Open, Preferred, Raw, ServerDescription};
 use footbridge_shared::id::EntryName;
 use footbridge_shared::text::clean_and_cut;
+use futures::FutureExt as _;
 use parking_lot::Mutex;
-use tokio::sync::{Notify, Semaphore, broadcast, watch};
+use tokio::sync::{Notify, Semaphore, broadcast, oneshot, watch};
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
@@ -19,10 +19,11 @@ use super::backoff::Backoff;
 use super::config::{ServerConfig, SessionMode, Target};
 use super::dial::{Dial, Unavailable};
 use super::events::{Hearing, RunningCalls};
-use super::listing::{self, Accepted, Listed, Making, Unread};
-use super::session::{Key, Live, Session, Sessions, Using};
+use super::listing::{self, Accepted, Blame, Entries, Listed, Making, Unread};
+use super::session::{Key, Live, Session, Sessions, Signs, Using};
 use crate::domain::call::CallContext;
 use crate::domain::mcp::{ListKind, McpDescription, McpNote};
+use crate::domain::mcp_notes::McpNotes;
 use crate::lifecycle::Lifecycle;
 use crate::sources::configured::status::{PackError, PackState, PackStatus};
 
@@ -34,8 +35,6 @@ const REFRESH_WAIT: Duration = Duration::from_secs(10);
 const CLOSE_GRACE: Duration = Duration::from_secs(2);
 /// How much longer than the handshake the start of a program may take.
 const START_MARGIN: Duration = Duration::from_secs(10);
-/// Notes that wait for a slow listener.
-const NOTE_QUEUE: usize = 256;
 /// Programs of one server at a time.
 const MAX_CHILDREN_OF_A_SERVER: usize = 64;
 /// Connections to one server over HTTP at a time.
@@ -57,18 +56,27 @@ pub(in crate::sources::configured) struct Server {
     listed: ArcSwap<Listed>,
     /// Somebody wants it listed again.
     wake: Notify,
-    /// Whoever wants that has looked at what changed.
-    accept: AtomicBool,
+    /// Those who wait for the next attempt to list it, and look at what comes of it.
+    looking: Mutex<Vec<oneshot::Sender<()>>>,
     attempts: watch::Sender<u64>,
-    notes: broadcast::Sender<McpNote>,
+    notes: McpNotes,
     pub(super) calls: TaskTracker,
     stop: CancellationToken,
+}
+
+/// A listing over a connection.
+struct Reading {
+    signs: Signs,
+    is_program: bool,
+    /// Lists beside the tools that failed, and why.
+    note: Option<String>,
 }
 
 /// How the last attempt to list it went.
 #[derive(Default)]
 struct State {
     error: Option<PackError>,
+    note: Option<String>,
     listed_at: Option<jiff::Timestamp>,
     next_try: Option<Instant>,
 }
@@ -88,9 +96,9 @@ impl Server {
             accepted: Mutex::default(),
             listed: ArcSwap::default(),
             wake: Notify::new(),
-            accept: AtomicBool::new(false),
+            looking: Mutex::default(),
             attempts: watch::Sender::new(0),
-            notes: broadcast::Sender::new(NOTE_QUEUE),
+            notes: McpNotes::default(),
             calls: TaskTracker::new(),
             stop: CancellationToken::new(),
         })
@@ -107,8 +115,7 @@ impl Server {
     }
 
     pub(super) fn tell(&self, note: McpNote) {
-        // Nobody listens: then nobody misses it.
-        let _ = self.notes.send(note);
+        self.notes.tell(note);
     }
 
     pub(super) fn spawner(&self) -> &Lifecycle {
@@ -148,11 +155,18 @@ impl Server {
     async fn keep_listed(self: &Arc<Self>) {
         let mut backoff = Backoff::default();
         loop {
-            let listed = self.list().await;
+            let mut looking = std::mem::take(&mut *self.looking.lock());
+            // Who has gone away does not see what is there now.
+            looking.retain(|looks| !looks.is_closed());
+            let listed = self.list(!looking.is_empty()).await;
             let retry = match &listed {
-                Ok(_) => {
+                Ok(Reading { note: None, .. }) => {
                     backoff.reset();
                     None
+                }
+                Ok(Reading { note: Some(_), .. }) => {
+                    backoff.failed();
+                    Some(backoff.not_before().unwrap_or_else(Instant::now))
                 }
                 Err(unavailable) => {
                     backoff.failed();
@@ -160,47 +174,84 @@ impl Server {
                     (!unavailable.lasting).then_some(next_try)
                 }
             };
-            self.note_attempt(listed.as_ref().err(), retry);
-            match &listed {
-                Ok(live) => tokio::select! {
-                    () = self.wake.notified() => tokio::time::sleep(BURST).await,
-                    () = live.connection.closed().cancelled() => if live.is_program {
-                        self.note_attempt(Some(&Unavailable::now("the program ended")), Some(Instant::now()));
-                    },
+            self.note_attempt(listed.as_ref().map(|reading| reading.note.clone()), retry);
+            for looks in looking {
+                let _ = looks.send(());
+            }
+            let woken = match &listed {
+                Ok(Reading { signs, is_program, .. }) => tokio::select! {
+                    () = self.wake.notified() => true,
+                    () = signs.let_go.cancelled() => true,
+                    () = signs.closed.cancelled() => {
+                        if *is_program {
+                            self.note_attempt(Err(&Unavailable::now("the program ended")), Some(Instant::now()));
+                        }
+                        false
+                    }
+                    () = until(retry) => false,
                 },
                 Err(_) => tokio::select! {
-                    () = self.wake.notified() => {}
-                    () = until(retry) => {}
+                    () = self.wake.notified() => true,
+                    () = until(retry) => false,
                 },
+            };
+            if woken {
+                tokio::time::sleep(BURST).await;
+                // What was said meanwhile is seen by the listing that comes now.
+                let _ = self.wake.notified().now_or_never();
             }
         }
     }
 
-    /// Lists it, over a connection that is opened if there is none.
-    async fn list(self: &Arc<Self>) -> Result<Arc<Live>, Unavailable> {
+    /// Lists it, over a connection that is opened if there is none. With `accept` what it offers counts as looked at.
+    async fn list(self: &Arc<Self>, accept: bool) -> Result<Reading, Unavailable> {
         let key = if self.config.session == SessionMode::Shared { Key::Shared } else { Key::Listing };
         let session = self.session(key).await?;
         let mut live = session.live(self, self.listed_as()).await?;
         let mut read = listing::read(&live.connection, self.config.init_timeout).await;
-        if matches!(read, Err(Unread::Expired)) {
-            session.discard(&live).await;
+        if self.may_renew(&read).await {
+            session.discard(&live);
             live = session.live(self, self.listed_as()).await?;
             read = listing::read(&live.connection, self.config.init_timeout).await;
         }
         match read {
             Ok(entries) => {
-                self.install(entries, &live.connection.server());
-                Ok(live)
+                let shown = |unread: &Unread| format!("{}; what it said before stays", self.shown(unread));
+                let note: Vec<String> = entries.unread().map(shown).collect();
+                self.install(entries, &live.connection.server(), accept);
+                let note = (!note.is_empty()).then(|| note.join("; "));
+                Ok(Reading { signs: live.signs(), is_program: live.is_program, note })
             }
             Err(unread) => {
-                session.discard(&live).await;
-                let why = unread.to_string();
-                Err(Unavailable::now(clean_and_cut(&self.config.redactor.text(&why), super::dial::MAX_SHOWN_CHARS)))
+                let is_of_no_use = match unread.blame {
+                    Blame::Session | Blame::Credentials | Blame::Connection => true,
+                    // Where something else runs, it is alive.
+                    Blame::Silence => live.calls.is_empty(),
+                    Blame::Answer => false,
+                };
+                if is_of_no_use {
+                    session.discard(&live);
+                }
+                Err(Unavailable::now(self.shown(&unread)))
             }
         }
     }
 
-    fn install(&self, entries: listing::Entries, said: &ServerDescription) {
+    /// Whether a list that was not read may be with another connection.
+    async fn may_renew(&self, read: &Result<Entries, Unread>) -> bool {
+        let blames: Vec<Blame> = match read {
+            Ok(entries) => entries.unread().map(|unread| unread.blame).collect(),
+            Err(unread) => vec![unread.blame],
+        };
+        blames.contains(&Blame::Session)
+            || (blames.contains(&Blame::Credentials) && self.dialer.forget_credentials().await)
+    }
+
+    fn shown(&self, unread: &Unread) -> String {
+        clean_and_cut(&self.config.redactor.text(&unread.to_string()), super::dial::MAX_SHOWN_CHARS)
+    }
+
+    fn install(&self, entries: Entries, said: &ServerDescription, accept: bool) {
         let description = McpDescription {
             version: said.version,
             info: said.info.clone(),
@@ -208,7 +259,6 @@ impl Server {
             instructions: said.instructions.clone(),
         };
         let before = self.listed.load_full();
-        let accept = self.accept.swap(false, Ordering::AcqRel);
         let mut accepted = self.accepted.lock();
         let making = Making { server: &self.me, pack: &self.name, timeout: self.config.call_timeout };
         let listed = listing::assemble(&making, description, entries, &before, &mut accepted, accept);
@@ -224,14 +274,18 @@ impl Server {
         }
     }
 
-    fn note_attempt(&self, failed: Option<&Unavailable>, next_try: Option<Instant>) {
+    /// Takes down how an attempt went: what is worth knowing of one that went well, or why it failed.
+    fn note_attempt(&self, went: Result<Option<String>, &Unavailable>, next_try: Option<Instant>) {
         let mut state = self.state.lock();
-        match failed {
-            None => {
-                state.error = None;
+        match went {
+            Ok(note) => {
+                if let Some(note) = note.as_ref().filter(|note| state.note.as_ref() != Some(*note)) {
+                    tracing::warn!(pack = %self.name, note, "an MCP server could not be listed whole");
+                }
+                (state.error, state.note) = (None, note);
                 state.listed_at = Some(self.hub.clock.now());
             }
-            Some(why) => {
+            Err(why) => {
                 let known = state.error.as_ref().is_some_and(|error| error.message == why.message);
                 if !known {
                     tracing::warn!(pack = %self.name, code = %why.code, reason = why.message, "an MCP server is not available");
@@ -252,14 +306,17 @@ impl Server {
 
     /// Lists it again now, and takes what it offers then for looked at. Waits a while for that.
     pub(in crate::sources::configured) async fn refresh(&self) {
-        self.accept.store(true, Ordering::Release);
-        let mut attempts = self.attempts.subscribe();
-        let before = *attempts.borrow_and_update();
+        let (looks, listed) = oneshot::channel();
+        {
+            let mut looking = self.looking.lock();
+            looking.retain(|looks| !looks.is_closed());
+            looking.push(looks);
+        }
         for session in self.sessions.all() {
             session.forgive();
         }
         self.wake.notify_one();
-        let _ = tokio::time::timeout(REFRESH_WAIT, attempts.wait_for(|attempts| *attempts != before)).await;
+        let _ = tokio::time::timeout(REFRESH_WAIT, listed).await;
     }
 
     /// Counts attempts to list it.
@@ -302,7 +359,7 @@ impl Server {
             resource_templates: listed.of(ListKind::ResourceTemplates).len(),
             prompts: listed.of(ListKind::Prompts).len(),
             error: state.error.clone(),
-            note: None,
+            note: state.note.clone(),
             listed_at: state.listed_at,
             next_try_at: until.and_then(|until| self.hub.clock.now().checked_add(until).ok()),
         }
@@ -344,7 +401,7 @@ impl Server {
         let dialed = tokio::time::timeout(limit, self.dialer.dial(open)).await;
         let dialed = dialed.unwrap_or_else(|_| Err(Unavailable::now(format!("it did not start within {limit:?}"))))?;
         tracing::debug!(pack = %self.name, version = %dialed.connection.server().version, "an MCP server is connected");
-        Ok(Live::new(dialed.connection, calls, dialed.process))
+        Ok(Live::new(dialed.connection, calls, dialed.process, self.hub.lifecycle.clone()))
     }
 
     /// A message of a server for a log, where it is for nobody in particular.

@@ -11,15 +11,18 @@ use footbridge_shared::id::Subject;
 use parking_lot::Mutex;
 use tokio::sync::oneshot;
 use tokio::time::Instant;
+use tokio_util::sync::CancellationToken;
 
 use super::backoff::Backoff;
 use super::child::Child;
 use super::config::SessionMode;
 use super::dial::Unavailable;
 use super::events::RunningCalls;
+use super::followed::Followed;
 use super::server::Server;
 use crate::domain::call::CallContext;
 use crate::domain::mcp::McpAudience;
+use crate::lifecycle::Lifecycle;
 
 /// A connection that nobody used for so long is closed, unless it is the one that lists.
 pub(super) const IDLE: Duration = Duration::from_secs(15 * 60);
@@ -89,7 +92,7 @@ impl Key {
     }
 }
 
-/// An open connection.
+/// An open connection. Dropped by the last one who holds it, it ends in order.
 pub(super) struct Live {
     pub(super) connection: Connection,
     pub(super) calls: Arc<RunningCalls>,
@@ -97,18 +100,27 @@ pub(super) struct Live {
     pub(super) is_program: bool,
     opened: Instant,
     listened_to: AtomicBool,
+    let_go: CancellationToken,
     process: Mutex<Option<Child>>,
+    spawner: Lifecycle,
 }
 
 impl Live {
-    pub(super) fn new(connection: Connection, calls: Arc<RunningCalls>, process: Option<Child>) -> Arc<Self> {
+    pub(super) fn new(
+        connection: Connection,
+        calls: Arc<RunningCalls>,
+        process: Option<Child>,
+        spawner: Lifecycle,
+    ) -> Arc<Self> {
         Arc::new(Self {
             connection,
             calls,
             is_program: process.is_some(),
             opened: Instant::now(),
             listened_to: AtomicBool::new(false),
+            let_go: CancellationToken::new(),
             process: Mutex::new(process),
+            spawner,
         })
     }
 
@@ -121,17 +133,50 @@ impl Live {
         !self.listened_to.swap(true, Ordering::AcqRel)
     }
 
+    /// What it is watched by, by those who do not hold it.
+    pub(super) fn signs(&self) -> Signs {
+        Signs { closed: self.connection.closed().clone(), let_go: self.let_go.clone() }
+    }
+
     /// Ends it: in order, then the program behind it, whoever still holds on to this.
     pub(super) async fn close(&self) {
-        let _ = tokio::time::timeout(CLOSE_TIMEOUT, self.connection.close(CLOSE_TIMEOUT)).await;
+        end(&self.connection).await;
         self.process.lock().take();
     }
+}
+
+impl Drop for Live {
+    fn drop(&mut self) {
+        // Where there is no runtime any more, the process ends and takes everything with it.
+        if self.is_open() && tokio::runtime::Handle::try_current().is_ok() {
+            let (connection, process) = (self.connection.clone(), self.process.lock().take());
+            self.spawner.spawn("end of an MCP connection", async move {
+                end(&connection).await;
+                drop(process);
+            });
+        }
+    }
+}
+
+async fn end(connection: &Connection) {
+    let _ = tokio::time::timeout(CLOSE_TIMEOUT, connection.close(CLOSE_TIMEOUT)).await;
+}
+
+/// Says when a connection is of no use any more.
+#[derive(Clone)]
+pub(super) struct Signs {
+    /// It has ended.
+    pub(super) closed: CancellationToken,
+    /// Another one takes its place.
+    pub(super) let_go: CancellationToken,
 }
 
 /// A place for a connection that is open, or is opened when it is needed.
 pub(super) struct Session {
     pub(super) key: Key,
     live: Mutex<Option<Arc<Live>>>,
+    /// Resources that are followed over it.
+    pub(super) followed: Followed,
     /// Held by whoever opens, so that many callers wait for one opening.
     opening: tokio::sync::Mutex<Backoff>,
     users: AtomicUsize,
@@ -160,14 +205,21 @@ impl Session {
         Arc::new(Self {
             key,
             live: Mutex::default(),
+            followed: Followed::default(),
             opening: tokio::sync::Mutex::default(),
             users: AtomicUsize::new(0),
             last_use: Mutex::new(Instant::now()),
         })
     }
 
-    fn open_now(&self) -> Option<Arc<Live>> {
+    /// The connection, if it is open.
+    pub(super) fn open_now(&self) -> Option<Arc<Live>> {
         self.live.lock().clone().filter(|live| live.is_open())
+    }
+
+    /// Whether this is the connection that new requests take.
+    pub(super) fn is_at(&self, live: &Arc<Live>) -> bool {
+        self.live.lock().as_ref().is_some_and(|now| Arc::ptr_eq(now, live))
     }
 
     /// The connection; opened if it is not. The opening goes on if this is given up on: the next one finds it open.
@@ -238,16 +290,13 @@ impl Session {
         }
     }
 
-    /// Lets go of a connection whose session the server has forgotten; the next one to ask opens another. Of many that say
-    /// so, the first one counts.
-    pub(super) async fn discard(&self, expired: &Arc<Live>) {
-        let was_it = {
-            let mut live = self.live.lock();
-            let is_it = live.as_ref().is_some_and(|live| Arc::ptr_eq(live, expired));
-            if is_it { live.take() } else { None }
-        };
-        if let Some(live) = was_it {
-            live.close().await;
+    /// Lets go of a connection that new requests are not to take: the next one to ask opens another. Requests that run on it
+    /// go on to their end, and the last one ends it. Of many that say so, the first one counts.
+    pub(super) fn discard(&self, useless: &Arc<Live>) {
+        let mut live = self.live.lock();
+        if live.as_ref().is_some_and(|live| Arc::ptr_eq(live, useless)) {
+            *live = None;
+            useless.let_go.cancel();
         }
     }
 
@@ -267,9 +316,9 @@ impl Session {
         }
     }
 
-    /// For how long nobody used it; `None`: somebody does, or it stays open anyway.
+    /// For how long nobody used it; `None`: somebody does or follows a resource over it, or it stays open anyway.
     fn idle(&self) -> Option<Duration> {
-        let used = self.key.stays() || self.users.load(Ordering::Acquire) > 0;
+        let used = self.key.stays() || self.users.load(Ordering::Acquire) > 0 || !self.followed.is_empty();
         (!used).then(|| self.last_use.lock().elapsed())
     }
 }

@@ -19,6 +19,9 @@ use crate::domain::failure::Failure;
 
 /// How far references to other parts of a schema are followed.
 const MAX_DEPTH: usize = 8;
+/// How much of a schema is looked at, references as often as they are followed: about four times the largest schema, in bytes.
+/// Beyond that nothing is mended.
+const MAX_STEPS: usize = 1_000_000;
 
 /// Which kinds of JSON a value may be.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -49,11 +52,15 @@ impl Shape {
         let root = Json::Object(schema);
         let none = Map::new();
         let properties = root.get("properties").and_then(Json::as_object).unwrap_or(&none);
-        let mended = properties
+        let mut reader = Reader { root: &root, steps: MAX_STEPS };
+        let mut mended: BTreeMap<String, Kinds> = properties
             .iter()
-            .filter_map(|(key, schema)| Some((key.clone(), kinds(schema, &root, MAX_DEPTH)?)))
+            .filter_map(|(key, schema)| Some((key.clone(), reader.kinds(schema, MAX_DEPTH)?)))
             .filter(|(_, kinds)| !kinds.text)
             .collect();
+        if reader.steps == 0 {
+            mended.clear();
+        }
         let open = match root.get("additionalProperties") {
             Some(Json::Bool(open)) => *open,
             Some(other) => other.is_object(),
@@ -102,21 +109,41 @@ impl Shape {
     }
 }
 
-/// The kinds that a schema admits; `None`: it does not say, or not in a way that is understood here.
-fn kinds(schema: &Json, root: &Json, depth: usize) -> Option<Kinds> {
-    let depth = depth.checked_sub(1)?;
-    let schema = schema.as_object()?;
-    if let Some(reference) = schema.get("$ref").and_then(Json::as_str) {
-        return kinds(root.pointer(reference.strip_prefix('#')?)?, root, depth);
-    }
-    match schema.get("type") {
-        Some(Json::String(name)) => with(Kinds::default(), name),
-        Some(Json::Array(names)) => names.iter().try_fold(Kinds::default(), |kinds, name| with(kinds, name.as_str()?)),
-        Some(_) => None,
-        None => {
-            let branches = schema.get("anyOf").or_else(|| schema.get("oneOf"))?.as_array()?;
-            branches.iter().try_fold(Kinds::default(), |all, branch| Some(union(all, kinds(branch, root, depth)?)))
+/// Reads one schema.
+struct Reader<'a> {
+    root: &'a Json,
+    /// What is left of [`MAX_STEPS`].
+    steps: usize,
+}
+
+impl Reader<'_> {
+    /// The kinds that a part of it admits; `None`: it does not say, or not in a way that is understood here.
+    fn kinds(&mut self, schema: &Json, depth: usize) -> Option<Kinds> {
+        let depth = depth.checked_sub(1)?;
+        self.step(1)?;
+        let schema = schema.as_object()?;
+        if let Some(reference) = schema.get("$ref").and_then(Json::as_str) {
+            self.step(reference.len())?;
+            return self.kinds(self.root.pointer(reference.strip_prefix('#')?)?, depth);
         }
+        match schema.get("type") {
+            Some(Json::String(name)) => with(Kinds::default(), name),
+            Some(Json::Array(names)) => {
+                self.step(names.len())?;
+                names.iter().try_fold(Kinds::default(), |kinds, name| with(kinds, name.as_str()?))
+            }
+            Some(_) => None,
+            None => {
+                let branches = schema.get("anyOf").or_else(|| schema.get("oneOf"))?.as_array()?;
+                branches.iter().try_fold(Kinds::default(), |all, branch| Some(union(all, self.kinds(branch, depth)?)))
+            }
+        }
+    }
+
+    fn step(&mut self, much: usize) -> Option<()> {
+        let left = self.steps.checked_sub(much);
+        self.steps = left.unwrap_or_default();
+        left.map(drop)
     }
 }
 
@@ -229,6 +256,21 @@ mod tests {
             let found = completed(&whole, &format!(r#"{{"x":{value}}}"#), &GivenArguments::default());
             assert_eq!(found, format!(r#"{{"x":{sent}}}"#), "{} {value}", whole["properties"]["x"]);
         }
+    }
+
+    #[test]
+    fn a_schema_that_refers_to_itself_over_and_over_is_not_followed_to_its_end() {
+        let many = |what: &str| -> Vec<Json> { (0..1_000).map(|_| json!({"$ref": what})).collect() };
+        let mut schema = json!({
+            "type": "object",
+            "properties": {"n": {"type": "integer"}},
+            "$defs": {"a": {"anyOf": many("#/$defs/b")}, "b": {"anyOf": many("#/$defs/c")},
+                      "c": {"anyOf": many("#/$defs/d")}, "d": {"type": "integer"}},
+        });
+        let given = GivenArguments::default();
+        assert_eq!(completed(&schema, r#"{"n":"3"}"#, &given), r#"{"n":3}"#);
+        schema["properties"]["x"] = json!({"$ref": "#/$defs/a"});
+        assert_eq!(completed(&schema, r#"{"n":"3","x":"3"}"#, &given), r#"{"n":"3","x":"3"}"#, "nothing is mended");
     }
 
     #[test]

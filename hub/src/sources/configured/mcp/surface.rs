@@ -11,6 +11,7 @@ use serde_json::json;
 use tokio::sync::broadcast;
 
 use super::call::NoResult;
+use super::followed::{SUBSCRIBE, UNSUBSCRIBE};
 use super::server::Server;
 use crate::domain::call::CallContext;
 use crate::domain::failure::Failure;
@@ -66,7 +67,12 @@ impl McpServer for PackServer {
     async fn request(&self, ctx: &CallContext, method: &str, params: Raw) -> Result<Raw, RpcError> {
         let params = Fields::of(&params)
             .ok_or_else(|| RpcError::new(codes::INVALID_PARAMS, "the parameters are no JSON object"))?;
-        let mut work = std::pin::pin!(self.server.relay(ctx, method, params, None));
+        let mut work = std::pin::pin!(async {
+            match method {
+                SUBSCRIBE | UNSUBSCRIBE => self.server.follow(ctx, method == SUBSCRIBE, params).await,
+                _ => self.server.relay(ctx, method, params, None).await,
+            }
+        });
         let relayed = tokio::select! {
             relayed = &mut work => relayed,
             _ = ctx.clock.expired() => {

@@ -23,8 +23,11 @@ use crate::domain::tool::{NoTools, Tool};
 use crate::sources::configured::status::{PackState, PackStatus};
 
 mod fake;
+mod following;
 mod keeping;
+mod questions;
 mod sessions;
+mod telling;
 
 /// A hub with one server.
 struct Lab {
@@ -47,6 +50,7 @@ impl Lab {
         let settings = ChildSettings {
             launcher: footbridge_launcher::Launcher::of_this_program(),
             allowed: AllowedPrograms::Any,
+            variables: Vec::new(),
             environment: Vec::new(),
         };
         let hub = McpServersOfHub::new(settings, Arc::new(SystemClock), changes.clone(), &lifecycle);

@@ -109,3 +109,23 @@ async fn a_server_that_is_not_there_costs_nobody_else_anything() {
     }
     assert_eq!(world.listing(&own).await.tools.keys().map(|name| name.as_str()).collect::<Vec<_>>(), ["one", "other"]);
 }
+
+#[tokio::test]
+async fn a_tool_of_a_pack_that_was_never_listed_is_not_unknown_to_those_who_may_use_it() {
+    let world = World::new(&[]).await;
+    let scope = scope("acme", "shop");
+    let parameters = "parameters: {command: sh}";
+    world.put(&scope, "lab", &format!("type: mcp_server\ndescription: d\n{parameters}\n")).await.unwrap();
+    let closed = format!("type: mcp_server\ndescription: d\nrequiresRoles: [admin]\n{parameters}\n");
+    world.put(&scope, "closed", &closed).await.unwrap();
+    world.source.refresh_pack(&scope, &subject("ann"), "lab").await.unwrap();
+    let ann = Caller::direct(subject("ann"));
+    let failure = world.source.absent(&scope, &ann, "lab__echo").await.unwrap();
+    assert_eq!((failure.code, failure.outcome), (ErrorCode::ServerUnavailable, footbridge_shared::Outcome::NotRun));
+    assert!(failure.message.starts_with("the pack `lab` is not available: the operator of the hub"), "{failure}");
+    assert_eq!(failure.hint.as_deref(), Some("`footbridge packs lab` shows how it is"));
+    assert_eq!(failure.retry_after_ms, None, "that is no matter of time");
+    for name in ["lab", "echo", "other__echo", "closed__echo"] {
+        assert!(world.source.absent(&scope, &ann, name).await.is_none(), "{name}");
+    }
+}

@@ -56,7 +56,9 @@ impl ToolType for McpServerType {
                 "args": {"type": "array", "items": {}, "description": "Its arguments: texts."},
                 "cwd": {"type": "string", "minLength": 1, "description": "The folder it starts in: an absolute path."},
                 "env": {"type": "object", "description": "Variables of its environment: texts by name. Beside them it has only \
-                                                          harmless ones of the hub's (PATH, HOME, locale and the like)."},
+                                                          harmless ones of the hub's (PATH, HOME, locale and the like). \
+                                                          Where the operator lists programs, they list these too \
+                                                          (`mcpVariables`)."},
                 "url": {"type": "string", "minLength": 1, "description": "The server's endpoint."},
                 "headers": {"type": "object", "description": "Sent with every request: texts by name."},
                 "auth": schema_of_auth(),

@@ -91,8 +91,7 @@ impl Inbound<'_> {
                     Some(session) => McpAudience::Session(subject, session),
                     None => McpAudience::Subject(subject),
                 };
-                // Nobody may be listening.
-                let _ = server.notes.send(McpNote::Told { audience, method, params });
+                server.notes.tell(McpNote::Told { audience, method, params });
             }
             // Of a connection that everybody shares; it is told to those alone who follow the resource.
             (_, None) if method == changes::RESOURCE => {

@@ -23,7 +23,10 @@ impl Listings {
     fn list(&mut self, tools: &[&str], accept: bool) -> bool {
         let (server, pack) = (Weak::new(), EntryName::parse("lab").unwrap());
         let making = Making { server: &server, pack: &pack, timeout: None };
-        let entries = Entries { tools: tools.iter().map(|tool| raw(tool)).collect(), others: [vec![], vec![], vec![]] };
+        let entries = Entries {
+            tools: tools.iter().map(|tool| raw(tool)).collect(),
+            others: [Ok(vec![]), Ok(vec![]), Ok(vec![])],
+        };
         let listed = assemble(&making, description(), entries, &self.listed, &mut self.accepted, accept);
         let same = unchanged(&self.listed, &listed);
         self.listed = listed;
@@ -93,4 +96,20 @@ fn everything_of_a_tool_is_kept() {
     assert_eq!(spec.output_schema.as_ref().unwrap().get(), r#"{"type":"object"}"#);
     assert_eq!(spec.extra.as_ref().unwrap().get(), r#"{"icons":[1.10],"_meta":{"x":1}}"#);
     assert_eq!(spec.labels, ["mcp", "mcp:lab", "side-effect"]);
+}
+
+#[test]
+fn what_is_remembered_of_tools_is_bounded_and_what_was_forgotten_is_not_trusted() {
+    let (mut accepted, hash) = (Accepted::default(), blake3::hash(b"what it was"));
+    let name = |n: usize| format!("tool {n}");
+    for n in 0..=MAX_ACCEPTED {
+        assert!(!accepted.changed(&name(n), hash, false), "a new tool is not a changed one");
+    }
+    let listed = [name(1)];
+    accepted.forget(listed.iter());
+    assert_eq!(accepted.known.len(), 1);
+    assert!(!accepted.changed(&name(1), hash, false));
+    assert!(accepted.changed(&name(2), hash, false), "it may have been another one");
+    assert!(!accepted.changed(&name(2), hash, true));
+    assert!(!accepted.changed(&name(2), hash, false), "somebody has looked");
 }

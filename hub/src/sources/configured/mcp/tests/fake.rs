@@ -20,6 +20,12 @@ pub(super) struct Fake {
     pub(super) tools: Mutex<Vec<Json>>,
     /// Tools a page.
     pub(super) page: usize,
+    /// Beside its tools.
+    pub(super) prompts: Mutex<Vec<Json>>,
+    /// Methods that it answers with an error.
+    pub(super) failing: Mutex<Vec<&'static str>>,
+    /// What it says that it can do.
+    pub(super) capabilities: Json,
     /// Whether it speaks without sessions.
     pub(super) stateless: bool,
     /// Whether it can be connected to.
@@ -34,6 +40,8 @@ pub(super) struct Fake {
     pub(super) open: watch::Sender<usize>,
     /// What was told and asked of it.
     pub(super) heard: mpsc::UnboundedSender<(usize, String, Json)>,
+    /// The id of the last call.
+    pub(super) last_call: AtomicUsize,
     lines: Mutex<HashMap<usize, mpsc::UnboundedSender<Json>>>,
     lifecycle: Lifecycle,
 }
@@ -45,6 +53,9 @@ impl Fake {
         let fake = Self {
             tools: Mutex::new(["echo", "ask", "die", "wait", "log"].map(tool).into()),
             page: 2,
+            prompts: Mutex::default(),
+            failing: Mutex::default(),
+            capabilities: json!({"tools": {"listChanged": true}}),
             stateless: false,
             up: Mutex::new(true),
             mute: false,
@@ -52,10 +63,17 @@ impl Fake {
             listings: AtomicUsize::new(0),
             open: watch::Sender::new(0),
             heard,
+            last_call: AtomicUsize::new(0),
             lines: Mutex::default(),
             lifecycle: lifecycle.clone(),
         };
         (fake, hears)
+    }
+
+    /// Answers the call that it was asked last.
+    pub(super) fn answer(&self, connection: usize) {
+        let id = self.last_call.load(Ordering::Relaxed);
+        self.say(connection, json!({"jsonrpc": "2.0", "id": id, "result": {"content": []}}));
     }
 
     /// Says something on a connection by itself.
@@ -92,11 +110,18 @@ impl Fake {
         if self.mute {
             return true;
         }
+        if method == "tools/call" {
+            self.last_call.store(usize::try_from(id.as_u64().unwrap()).unwrap(), Ordering::Relaxed);
+        }
         let result = match method {
+            _ if self.failing.lock().contains(&method) => Err(-32603),
+            "resources/subscribe" | "resources/unsubscribe" if !self.stateless => Ok(json!({})),
+            "subscriptions/listen" => return true,
+            "prompts/list" => Ok(json!({"prompts": *self.prompts.lock()})),
             "initialize" if self.stateless => Err(-32601),
             "initialize" => {
                 self.clients.lock()[connection] = params["capabilities"].clone();
-                Ok(json!({"protocolVersion": "2025-06-18", "capabilities": {"tools": {"listChanged": true}},
+                Ok(json!({"protocolVersion": "2025-06-18", "capabilities": self.capabilities,
                           "serverInfo": {"name": "fake", "version": "1"}}))
             }
             "server/discover" if self.stateless => {
@@ -110,6 +135,13 @@ impl Fake {
                 "ask" => {
                     let params = json!({"message": "who?", "requestedSchema": {}});
                     let ask = json!({"jsonrpc": "2.0", "id": format!("q{id}"), "method": "elicitation/create", "params": params});
+                    write(writer, &ask).await;
+                    return true;
+                }
+                // It does not wait for the answer.
+                "hurry" => {
+                    let params = json!({"message": "who?", "requestedSchema": {}});
+                    let ask = json!({"jsonrpc": "2.0", "id": "q0", "method": "elicitation/create", "params": params});
                     write(writer, &ask).await;
                     return true;
                 }
@@ -128,6 +160,7 @@ impl Fake {
                 ),
             },
             // The answer to a question is the result of the call that asked.
+            "answer" if id == "q0" => return true,
             "answer" => {
                 let id: Json =
                     serde_json::from_str(message["id"].as_str().unwrap().strip_prefix('q').unwrap()).unwrap();

@@ -67,6 +67,8 @@ async fn a_burst_of_changes_is_one_listing() {
     // All that was said has been heard: what comes behind it is answered.
     call(&attachment, "echo", json!({}), &plain("ann")).await.unwrap();
     lab.hears("tools/call").await;
+    // Whatever is left to do because of it is done.
+    tokio::time::sleep(Duration::from_secs(10)).await;
     assert_eq!(lab.fake.listings.load(Ordering::Relaxed), 2);
     lab.end().await;
 }
@@ -103,6 +105,98 @@ async fn a_refresh_by_a_person_accepts_what_changed() {
     assert_eq!(status.changed, ["echo"]);
     attachment.server().refresh().await;
     assert!(attachment.server().status().changed.is_empty());
+    lab.end().await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_refresh_that_fails_accepts_nothing_that_comes_later() {
+    let lab = Lab::new();
+    let attachment = lab.attach(SessionMode::Shared);
+    ready(&attachment).await;
+    lab.fake.failing.lock().push("tools/list");
+    attachment.server().refresh().await;
+    assert_eq!(attachment.server().status().state, PackState::Stale);
+    lab.fake.tools.lock()[0]["description"] = "another".into();
+    lab.fake.failing.lock().clear();
+    let status = when(attachment.server(), |status| status.state == PackState::Ready).await;
+    assert_eq!(status.changed, ["echo"]);
+    lab.end().await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_list_that_fails_costs_itself_and_is_tried_again() {
+    let prompts = || json!({"prompts": {}, "tools": {"listChanged": true}});
+    let lab = Lab::with(|fake| fake.capabilities = prompts());
+    lab.fake.prompts.lock().push(json!({"name": "old"}));
+    let attachment = lab.attach(SessionMode::Shared);
+    ready(&attachment).await;
+    lab.fake.failing.lock().push("prompts/list");
+    lab.fake.tools.lock().truncate(1);
+    lab.fake.say(0, json!({"jsonrpc": "2.0", "method": "notifications/tools/list_changed"}));
+    let status = when(attachment.server(), |status| status.note.is_some()).await;
+    assert_eq!((status.state, status.prompts), (PackState::Ready, 1), "what it said before stays");
+    assert!(status.note.unwrap().starts_with("`prompts/list` failed: no such method (-32603)"));
+    assert_eq!(names(&attachment), ["echo"]);
+    lab.fake.failing.lock().clear();
+    lab.fake.prompts.lock().clear();
+    let status = when(attachment.server(), |status| status.note.is_none()).await;
+    assert_eq!((status.prompts, *lab.fake.open.borrow()), (0, 1));
+    lab.end().await;
+
+    let lab = Lab::with(|fake| fake.capabilities = prompts());
+    lab.fake.failing.lock().push("prompts/list");
+    let attachment = lab.attach(SessionMode::Shared);
+    let status = when(attachment.server(), |status| status.listed_at.is_some()).await;
+    assert!(status.state == PackState::Ready && status.note.is_some());
+    assert_eq!(names(&attachment).len(), 5, "also the first time");
+    lab.end().await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_listing_that_fails_disturbs_no_call() {
+    let mut lab = Lab::new();
+    let attachment = lab.attach(SessionMode::Shared);
+    ready(&attachment).await;
+    let (ctx, fake) = (plain("ann"), lab.fake.clone());
+    let running = call(&attachment, "wait", json!({}), &ctx);
+    let meanwhile = async {
+        lab.hears("tools/call").await;
+        fake.failing.lock().push("tools/list");
+        fake.say(0, json!({"jsonrpc": "2.0", "method": "notifications/tools/list_changed"}));
+        when(attachment.server(), |status| status.state == PackState::Stale).await;
+        fake.answer(0);
+    };
+    let (output, ()) = futures::join!(running, meanwhile);
+    output.unwrap();
+    fake.failing.lock().clear();
+    ready(&attachment).await;
+    assert_eq!(fake.clients.lock().len(), 1, "over one connection");
+    lab.end().await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_connection_that_is_let_go_ends_with_the_last_call_on_it() {
+    let mut lab = Lab::new();
+    let attachment = lab.attach(SessionMode::Shared);
+    ready(&attachment).await;
+    let (ctx, fake) = (plain("ann"), lab.fake.clone());
+    let running = call(&attachment, "wait", json!({}), &ctx);
+    let meanwhile = async {
+        lab.hears("tools/call").await;
+        let session = attachment.server().session_of(&ctx).await.ok().unwrap();
+        let live = session.live(attachment.server(), super::server::nothing()).await.ok().unwrap();
+        session.discard(&live);
+        drop(live);
+        let mut open = fake.open.subscribe();
+        open.wait_for(|open| *open == 2).await.unwrap();
+        // The next one to come has another connection, and the one that runs keeps its own.
+        fake.answer(0);
+    };
+    let (output, ()) = futures::join!(running, meanwhile);
+    output.unwrap();
+    fake.open.subscribe().wait_for(|open| *open == 1).await.unwrap();
+    let again = structured(&call(&attachment, "echo", json!({}), &plain("bob")).await.unwrap());
+    assert_eq!(again["connection"], 1);
     lab.end().await;
 }
 
