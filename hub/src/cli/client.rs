@@ -88,6 +88,7 @@ impl Client {
             url: url.clone(),
             reason: request::innermost(&error),
             hint: None,
+            maybe_sent: false,
         })?;
         Ok(Self { http, base, token, connection })
     }

@@ -33,6 +33,8 @@ pub enum CliError {
         reason: String,
         /// What to do about it.
         hint: Option<String>,
+        /// Whether the request may have reached it all the same.
+        maybe_sent: bool,
     },
     /// Something answered that is no hub.
     #[error("what answers at {url} is no Footbridge hub (status {status})")]

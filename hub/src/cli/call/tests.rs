@@ -182,6 +182,21 @@ async fn a_keyed_call_is_taken_up_again_behind_what_was_seen() {
 }
 
 #[tokio::test]
+async fn a_keyed_call_that_broke_before_it_was_answered_is_sent_again() {
+    let hub = ScriptedHub::start(|next| {
+        next().close();
+        let mut again = next();
+        assert!(again.request.contains("idempotency-key: k\r\n"), "{}", again.request);
+        again.begin_events();
+        again.say(DONE);
+        again.close()
+    });
+    let Followed { reply, .. } = followed_with(&hub.client, Some("k"), never()).await.unwrap();
+    assert!(!reply.is_error);
+    hub.ended();
+}
+
+#[tokio::test]
 async fn a_keyed_call_that_the_hub_refuses_by_now_is_not_sent_for_ever() {
     let hub = ScriptedHub::start(|next| {
         let mut call = next();

@@ -114,6 +114,21 @@ impl Again {
         }));
     }
 
+    /// Sends it until a hub answers.
+    ///
+    /// # Errors
+    /// The hub's problem, or that it did not come back in time.
+    async fn sent(&mut self) -> Result<Response, CliError> {
+        loop {
+            self.begin();
+            let Some(attempt) = self.attempt.take() else { continue };
+            match attempt.await {
+                Err(CliError::Unreachable { .. } | CliError::NoHub { .. }) if self.may_return() => {}
+                sent => return sent,
+            }
+        }
+    }
+
     /// Whether a hub that has just come back may say so only because its feet have not.
     fn is_too_early(&self, update: &Update) -> bool {
         let Update::Ended(reply) = update else { return false };
@@ -141,9 +156,13 @@ impl Client {
     /// # Errors
     /// The hub's problem when the call did not start, or that no hub answers.
     pub async fn invoke(&self, tool: &str, request: &InvokeRequest, key: Option<&str>) -> Result<Invocation, CliError> {
-        let response = self.send_call(tool, request, key, None).await?;
+        let mut again = key.map(|key| Again::new(self.clone(), tool, request, key));
+        let response = match (self.send_call(tool, request, key, None).await, &mut again) {
+            // It was there, and may have taken the call before it went.
+            (Err(CliError::Unreachable { maybe_sent: true, .. }), Some(again)) => again.sent().await?,
+            (sent, _) => sent?,
+        };
         let id = header(response.headers(), CALL_HEADER).map(str::to_owned);
-        let again = key.map(|key| Again::new(self.clone(), tool, request, key));
         Ok(Invocation {
             id,
             hub: self.address(),
@@ -248,6 +267,7 @@ impl Invocation {
     fn broken(&self) -> CliError {
         CliError::Unreachable {
             url: self.hub.clone(),
+            maybe_sent: true,
             reason: "the connection ended before the call did; whether the tool ran is unknown".to_owned(),
             hint: self.id.as_ref().map(|id| format!("`footbridge calls get {id}` may know")),
         }

@@ -192,7 +192,7 @@ pub(super) fn unreachable(hub: &str, error: &reqwest::Error) -> CliError {
     } else {
         (innermost(error), None)
     };
-    CliError::Unreachable { url: hub.to_owned(), reason, hint }
+    CliError::Unreachable { url: hub.to_owned(), reason, hint, maybe_sent: !error.is_connect() && !error.is_builder() }
 }
 
 /// The cause at the bottom: what is above it repeats the address.
