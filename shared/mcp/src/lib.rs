@@ -19,6 +19,7 @@ mod relay;
 pub mod sse;
 mod streamable;
 mod streams;
+mod turns;
 mod version;
 
 pub use client::{

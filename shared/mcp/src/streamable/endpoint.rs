@@ -17,6 +17,7 @@ use crate::codes::HEADER_MISMATCH;
 use crate::fields::read_field;
 use crate::headers::{self, ParamHeaders};
 use crate::message::Message;
+use crate::turns;
 use crate::version::{Lifecycle, Version};
 
 /// Characters of a cause that are told.
@@ -299,6 +300,7 @@ async fn read_body(response: &mut Response, max_bytes: usize) -> Result<Vec<u8>,
             return Err(too_large());
         }
         body.extend_from_slice(&piece);
+        turns::after(piece.len()).await;
     }
     Ok(body)
 }

@@ -4,7 +4,7 @@ use tokio::sync::mpsc;
 
 use super::testing::HttpServer;
 use super::*;
-use crate::client::testing::{Heard, Tasks, open, raw};
+use crate::client::testing::{Heard, TOO_MANY_IN_A_TURN, Tasks, most_in_a_turn, open, raw};
 use crate::client::{Connection, Preferred, Progress};
 use crate::error::{ConnectError, RpcError};
 use crate::headers::ParamHeaders;
@@ -198,6 +198,22 @@ async fn what_a_stream_says_belongs_to_its_request() {
         Some(Heard::Told(Some(77), "notifications/message".to_owned(), Some("{}".to_owned())))
     );
     assert_eq!(heard.recv().await, Some(Heard::Asked(Some(77), "echo".to_owned(), Some(r#"{"a":1}"#.to_owned()))));
+}
+
+#[tokio::test]
+async fn others_have_their_turn_however_fast_a_stream_speaks() {
+    let mut own = None;
+    let shake = async |server: &mut HttpServer| {
+        initialize(server, Some("s1")).await;
+        own = Some(server.next(Method::GET).await.stream());
+    };
+    let Opened { heard, connection: _connection, server: _server, tasks: _tasks } =
+        connect(SESSION, shake).await.unwrap();
+    let all = 50 * TOO_MANY_IN_A_TURN;
+    let told = "data: {\"jsonrpc\":\"2.0\",\"method\":\"m\"}\n\n".repeat(all);
+    let own = own.unwrap();
+    let ((), most) = tokio::join!(own.text(&told), most_in_a_turn(&heard, all));
+    assert!(most < TOO_MANY_IN_A_TURN, "{most}");
 }
 
 #[tokio::test]

@@ -3,7 +3,7 @@ use tokio::io::{AsyncBufReadExt as _, AsyncWriteExt as _, BufReader, DuplexStrea
 use tokio::sync::mpsc;
 
 use super::*;
-use crate::client::testing::{Heard, Tasks, open, raw};
+use crate::client::testing::{Heard, TOO_MANY_IN_A_TURN, Tasks, most_in_a_turn, open, raw};
 use crate::client::{Connection, Preferred, Progress};
 use crate::error::{ConnectError, RpcError};
 use crate::list::{ListLimits, list_all};
@@ -273,6 +273,27 @@ async fn an_answer_beyond_all_limits_ends_its_request_at_once() {
         assert!(matches!(&large, Err(RequestError::BadAnswer(why)) if why.contains("more than")), "{large:?}");
     }
     assert_eq!(third.unwrap().get(), "3");
+}
+
+#[tokio::test]
+async fn others_have_their_turn_however_fast_a_server_speaks() {
+    let Opened { connection: _connection, mut server, heard, .. } = session().await;
+    let told = format!("{}\n", r#"{"jsonrpc":"2.0","method":"m"}"#);
+    let all = 50 * TOO_MANY_IN_A_TURN;
+    let text = told.repeat(all);
+    let (written, most) = tokio::join!(server.writer.write_all(text.as_bytes()), most_in_a_turn(&heard, all));
+    written.unwrap();
+    assert!(most < TOO_MANY_IN_A_TURN, "{most}");
+}
+
+#[tokio::test]
+async fn others_have_their_turn_after_every_large_message() {
+    let Opened { connection: _connection, mut server, heard, .. } = session().await;
+    let large = json!({"jsonrpc": "2.0", "method": "m", "params": "x".repeat(16 * 1024)});
+    let text = format!("{large}\n").repeat(40);
+    let (written, most) = tokio::join!(server.writer.write_all(text.as_bytes()), most_in_a_turn(&heard, 40));
+    written.unwrap();
+    assert_eq!(most, 1);
 }
 
 #[tokio::test]
