@@ -7,10 +7,13 @@ use serde_json::value::RawValue;
 
 use crate::codes::{INVALID_REQUEST, PARSE_ERROR};
 use crate::error::RpcError;
-use crate::fields::Name;
+use crate::fields::{Name, first_entries};
 
 /// Bytes of an id, as JSON. It is kept and repeated, by whoever sent it and by us; a longer one is none.
 const MAX_ID_BYTES: usize = 1024;
+
+/// How many messages a batch has at most.
+const MAX_BATCH_MESSAGES: usize = 1000;
 
 /// The id of a request: a JSON string or a number, kept as its text, so that it goes back as it came.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
@@ -103,15 +106,18 @@ impl Message {
     /// Reads one message, or the several of a batch, which clients and servers of 2025-03-26 may send.
     ///
     /// # Errors
-    /// As [`Message::parse`]; one message of a batch that is none spoils the whole.
+    /// As [`Message::parse`]; one message of a batch that is none spoils the whole, as one too many does.
     pub fn parse_all(text: &str) -> Result<Vec<Self>, RpcError> {
         if !text.trim_start().starts_with('[') {
             return Ok(vec![Self::parse(text)?]);
         }
-        let batch: Vec<&RawValue> = serde_json::from_str(text)
+        let batch: Vec<&RawValue> = first_entries(text, MAX_BATCH_MESSAGES + 1)
             .map_err(|error| RpcError::new(PARSE_ERROR, format!("this is no JSON: {error}")))?;
         if batch.is_empty() {
             return Err(wrong("an empty batch is no message"));
+        }
+        if batch.len() > MAX_BATCH_MESSAGES {
+            return Err(wrong(format!("a batch has at most {MAX_BATCH_MESSAGES} messages")));
         }
         batch.into_iter().map(|message| Self::parse(message.get())).collect()
     }
@@ -219,6 +225,16 @@ pub(crate) fn start_call(text: &mut String, id: Option<&RequestId>, method: &str
 pub(crate) fn push_string(text: &mut String, string: &str) {
     // A string can always be written.
     text.push_str(&serde_json::to_string(string).unwrap_or_default());
+}
+
+/// Cuts a text that has more than so many bytes, between two characters. `true`: it had.
+pub(crate) fn cut(text: &mut String, max_bytes: usize) -> bool {
+    let is_longer = text.len() > max_bytes;
+    if is_longer {
+        text.truncate(text.floor_char_boundary(max_bytes));
+        text.shrink_to_fit();
+    }
+    is_longer
 }
 
 /// Appends JSON without its line ends. Those are only between values: in a string they are escaped.

@@ -160,3 +160,12 @@ fn ids_that_servers_wrote_otherwise_are_still_ours() {
         assert_eq!(RequestId::of(json).unwrap().as_number(), None, "{json}");
     }
 }
+
+#[test]
+fn a_batch_has_so_many_messages_at_most() {
+    let batch = |messages| format!("[{}]", vec![r#"{"jsonrpc":"2.0","method":"m"}"#; messages].join(","));
+    assert_eq!(Message::parse_all(&batch(MAX_BATCH_MESSAGES)).unwrap().len(), MAX_BATCH_MESSAGES);
+    let refused = Message::parse_all(&batch(MAX_BATCH_MESSAGES + 1)).unwrap_err();
+    assert!(refused.code == INVALID_REQUEST && refused.message.contains("at most"), "{refused}");
+    assert_eq!(Message::parse_all("[1]x").unwrap_err().code, PARSE_ERROR);
+}
