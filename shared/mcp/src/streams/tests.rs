@@ -276,6 +276,25 @@ async fn an_answer_beyond_all_limits_ends_its_request_at_once() {
 }
 
 #[tokio::test]
+async fn what_a_server_says_of_itself_is_kept_within_limits() {
+    let stating = async |key: &str, value: Value| {
+        let server = json!({"protocolVersion": "2025-06-18", key: value});
+        let opened = connect(SESSION, async |end| {
+            let asked = end.expect("initialize").await;
+            end.answer(&asked, server).await;
+        });
+        opened.await.map(|opened| opened.connection.server())
+    };
+    let described = stating("instructions", json!("ü".repeat(64 * 1024))).await.unwrap();
+    let instructions = described.instructions.as_deref().unwrap();
+    assert!(instructions.len() < 65 * 1024 && instructions.ends_with("are longer]"));
+    for name in ["serverInfo", "capabilities"] {
+        let refused = stating(name, json!({"x": "x".repeat(64 * 1024)})).await.err().unwrap();
+        assert!(refused.to_string().contains(&format!("`{name}` has more than")), "{refused}");
+    }
+}
+
+#[tokio::test]
 async fn others_have_their_turn_however_fast_a_server_speaks() {
     let Opened { connection: _connection, mut server, heard, .. } = session().await;
     let told = format!("{}\n", r#"{"jsonrpc":"2.0","method":"m"}"#);
@@ -306,8 +325,10 @@ async fn progress_comes_to_whom_it_belongs() {
         let asked = server.expect("m").await;
         let token = asked["params"]["_meta"]["progressToken"].clone();
         assert_eq!(token, asked["id"]);
-        for token in [json!("theirs"), json!(99), token] {
-            let params = json!({"progressToken": token, "progress": 0.5, "message": "half"});
+        for (token, message) in
+            [(json!("theirs"), "half"), (json!(99), "half"), (token.clone(), "half"), (token, &"ü".repeat(9000))]
+        {
+            let params = json!({"progressToken": token, "progress": 0.5, "message": message});
             server
                 .write(&json!({"jsonrpc": "2.0", "method": "notifications/progress", "params": params}).to_string())
                 .await;
@@ -319,6 +340,7 @@ async fn progress_comes_to_whom_it_belongs() {
     let (answer, ()) = tokio::join!(connection.request("m", Some(params), options), serving);
     answer.unwrap();
     assert_eq!(told.recv().await, Some((0.5, Some("half".to_owned()))));
+    assert_eq!(told.recv().await, Some((0.5, Some("ü".repeat(8192)))));
     assert_eq!(told.recv().await, None);
     let message = Heard::Told(None, "notifications/message".to_owned(), Some(r#"{"data":1.10}"#.to_owned()));
     assert_eq!(heard.recv().await, Some(message));
