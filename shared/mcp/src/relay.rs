@@ -365,10 +365,12 @@ impl Inner {
                 tracing::debug!(why = ?broken, "the hub has no stream of its own");
                 return;
             }
-            if let Err(error) = self.renew(seen.as_ref()).await {
+            let renewed = self.renew(seen.as_ref()).await;
+            if let Err(error) = &renewed {
                 tracing::debug!(why = ?error, "the session could not be opened again");
-                tokio::time::sleep(REACH_WAIT).await;
             }
+            // A server may forget each session at once.
+            tokio::time::sleep(if renewed.is_ok() { REACH_PAUSE } else { REACH_WAIT }).await;
         }
     }
 }

@@ -358,6 +358,23 @@ async fn the_server_speaks_on_its_own_stream_across_breaks() {
 }
 
 #[tokio::test]
+async fn an_event_beyond_all_limits_does_not_end_the_servers_own_stream() {
+    let mut own = None;
+    let shake = async |server: &mut HttpServer| {
+        initialize(server, Some("s1")).await;
+        own = Some(server.next(Method::GET).await.stream());
+    };
+    let Opened { connection: _connection, mut server, mut heard, .. } = connect(SESSION, shake).await.unwrap();
+    let large = "x".repeat(footbridge_shared::limits::MAX_MESSAGE_BYTES);
+    let own = own.unwrap();
+    own.text(&format!("id: 5\nretry: 1\ndata:\n\ndata: {large}\n\n")).await;
+    let get = server.next(Method::GET).await;
+    assert!(!get.headers.contains_key("last-event-id"));
+    get.stream().message(&json!({"jsonrpc": "2.0", "method": "two"})).await;
+    assert_eq!(heard.recv().await, Some(Heard::Told(None, "two".to_owned(), None)));
+}
+
+#[tokio::test]
 async fn nothing_is_asked_before_the_server_can_be_heard() {
     let mut server = HttpServer::start().await;
     let (open, ..) = open(SESSION);
