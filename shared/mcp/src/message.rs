@@ -1,7 +1,7 @@
 //! JSON-RPC messages. What they carry is kept as it came.
 
 use footbridge_shared::message::Raw;
-use serde::de::{Deserialize, Deserializer, IgnoredAny, MapAccess, Visitor};
+use serde::de::{Deserialize, Deserializer, IgnoredAny, MapAccess, SeqAccess, Visitor};
 use serde_json::error::Category;
 use serde_json::value::RawValue;
 
@@ -186,11 +186,34 @@ impl Outlined {
     /// Reads an outline: a message without what is inside of its payload.
     pub fn of(outline: &[u8]) -> Self {
         let Ok(envelope) = serde_json::from_slice::<Envelope<'_>>(outline) else { return Self::Other };
-        match (envelope.id.and_then(|id| RequestId::of(id.get())), envelope.method) {
-            (Some(id), Some(_)) => Self::Request(id),
-            (Some(id), None) => Self::Response(id),
-            (None, _) => Self::Other,
+        envelope.outlined()
+    }
+
+    /// Reads the outlines of a batch, or of one message. Of a batch, those count that can be read.
+    pub(crate) fn all(outline: &[u8]) -> Vec<Self> {
+        if !outline.trim_ascii_start().starts_with(b"[") {
+            return vec![Self::of(outline)];
         }
+        let mut all = Vec::new();
+        // It may be cut in the middle of a message.
+        let _ = serde_json::Deserializer::from_slice(outline).deserialize_seq(Each(&mut all));
+        all
+    }
+}
+
+/// Notes the outline of each message of a batch, as far as it goes.
+struct Each<'a>(&'a mut Vec<Outlined>);
+
+impl<'de> Visitor<'de> for Each<'_> {
+    type Value = ();
+    fn expecting(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("a batch")
+    }
+    fn visit_seq<A: SeqAccess<'de>>(self, mut seq: A) -> Result<(), A::Error> {
+        while let Some(envelope) = seq.next_element::<Envelope<'_>>()? {
+            self.0.push(envelope.outlined());
+        }
+        Ok(())
     }
 }
 
@@ -264,6 +287,15 @@ struct Envelope<'a> {
 }
 
 impl Envelope<'_> {
+    /// What is known of it without its payload.
+    fn outlined(self) -> Outlined {
+        match (self.id.and_then(|id| RequestId::of(id.get())), self.method) {
+            (Some(id), Some(_)) => Outlined::Request(id),
+            (Some(id), None) => Outlined::Response(id),
+            (None, _) => Outlined::Other,
+        }
+    }
+
     fn message(self) -> Result<Message, RpcError> {
         if self.jsonrpc.is_none_or(|jsonrpc| jsonrpc.0 != "2.0") {
             return Err(wrong("`jsonrpc` is not \"2.0\""));

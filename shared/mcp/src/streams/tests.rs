@@ -316,6 +316,20 @@ async fn others_have_their_turn_after_every_large_message() {
 }
 
 #[tokio::test]
+async fn a_batch_beyond_all_limits_ends_its_requests_at_once() {
+    let Opened { connection, mut server, noise: _noise, .. } = session().await;
+    let serving = async {
+        let (first, second) = (server.expect("a").await, server.expect("b").await);
+        let answer = |asked: &Value, text: &str| json!({"jsonrpc": "2.0", "id": asked["id"], "result": {"t": text}});
+        let batch = json!([answer(&first, "1"), answer(&second, &"x".repeat(MAX_MESSAGE_BYTES))]);
+        server.write(&batch.to_string()).await;
+    };
+    let ask = |method| connection.request(method, None, RequestOptions::default());
+    let (first, second, ()) = tokio::join!(ask("a"), ask("b"), serving);
+    assert!(matches!((first, second), (Err(RequestError::BadAnswer(_)), Err(RequestError::BadAnswer(_)))));
+}
+
+#[tokio::test]
 async fn progress_comes_to_whom_it_belongs() {
     let Opened { connection, mut server, mut heard, .. } = session().await;
     let (tell, mut told) = mpsc::unbounded_channel();
