@@ -8,6 +8,7 @@ use clap::builder::NonEmptyStringValueParser;
 use footbridge_mcp::lines::{Line, Lines};
 use footbridge_mcp::{HttpRelay, HttpTarget, Message, Outlined, RequestId, RpcError, Spawn, codes};
 use footbridge_shared::limits::MAX_MESSAGE_BYTES;
+use footbridge_shared::{ErrorCode, Outcome};
 use futures::future::BoxFuture;
 use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt as _};
 use tokio::sync::mpsc;
@@ -61,11 +62,12 @@ pub(super) async fn run(args: McpStdioArgs, session: &mut Session) -> Result<Exi
     let target = session.client()?.mcp(args.pack.as_deref())?;
     let mut interrupts = Interrupts::listen()?;
     let ends = async move { interrupts.next().await };
-    bridge(tokio::io::stdin(), tokio::io::stdout(), target, ends).await?;
-    Ok(Exit::Done)
+    let unanswered = bridge(tokio::io::stdin(), tokio::io::stdout(), target, ends).await?;
+    Ok(if unanswered == 0 { Exit::Done } else { Exit::Unreachable })
 }
 
-/// Carries until the input ends, or `ends` does.
+/// Carries until the input ends, or `ends` does. What is open then is answered with why it has no answer; returns how many
+/// requests that were.
 ///
 /// # Errors
 /// The output cannot be written.
@@ -74,22 +76,34 @@ async fn bridge(
     output: impl AsyncWrite + Unpin,
     target: HttpTarget,
     ends: impl Future<Output = ()>,
-) -> std::io::Result<()> {
+) -> std::io::Result<usize> {
     let lifecycle = Lifecycle::new();
     let (relay, from_hub) = HttpRelay::start(target, Arc::new(Tasks(lifecycle.clone())));
     let (complain, complaints) = mpsc::channel(COMPLAINTS);
-    let done = CancellationToken::new();
+    let (done, interrupted) = (CancellationToken::new(), CancellationToken::new());
     let reading = async {
-        read(input, &relay, complain).await;
-        let _ = tokio::time::timeout(LAST_ANSWERS, relay.idle()).await;
+        tokio::select! {
+            () = interrupted.cancelled() => {}
+            () = async {
+                read(input, &relay, complain).await;
+                let _ = tokio::time::timeout(LAST_ANSWERS, relay.idle()).await;
+            } => {}
+        }
+        let unanswered = relay.give_up().await;
         relay.close(GOODBYE).await;
         done.cancel();
-        Ok(())
+        Ok(unanswered)
     };
     let carrying = async { tokio::try_join!(reading, write(output, from_hub, complaints, &done)) };
+    // A client that ends this may not read any more.
+    let interrupting = async {
+        ends.await;
+        interrupted.cancel();
+        tokio::time::sleep(2 * GOODBYE).await;
+    };
     let outcome = tokio::select! {
-        outcome = carrying => outcome.map(drop),
-        () = ends => Ok(()),
+        outcome = carrying => outcome.map(|(unanswered, ())| unanswered),
+        () = interrupting => Ok(0),
     };
     relay.close(GOODBYE).await;
     lifecycle.shut_down(GOODBYE).await;
@@ -116,14 +130,18 @@ async fn read(input: impl AsyncRead + Unpin, relay: &HttpRelay, complain: mpsc::
 
 /// The messages of a line. The error says what is wrong, and to which request.
 fn read_line(line: Line<'_>) -> Result<Vec<Message>, (Option<RequestId>, RpcError)> {
+    let with = |error: RpcError, code| error.with_reason(code, Outcome::NotRun, None);
     match line {
         Line::Text(bytes) => match std::str::from_utf8(bytes) {
-            Ok(text) => Message::parse_all(text).map_err(|error| (None, error)),
-            Err(_) => Err((None, RpcError::new(codes::PARSE_ERROR, "this is no UTF-8"))),
+            Ok(text) => Message::parse_all(text).map_err(|error| (None, with(error, ErrorCode::BadRequest))),
+            Err(_) => {
+                let error = RpcError::new(codes::PARSE_ERROR, "this is no UTF-8");
+                Err((None, with(error, ErrorCode::BadRequest)))
+            }
         },
         Line::TooLong(outline) => {
             let why = format!("a message has at most {MAX_MESSAGE_BYTES} bytes");
-            let error = RpcError::new(codes::INVALID_REQUEST, why);
+            let error = with(RpcError::new(codes::INVALID_REQUEST, why), ErrorCode::PayloadTooLarge);
             match Outlined::of(outline) {
                 Outlined::Request(id) => Err((Some(id), error)),
                 // Whoever asked the client waits for an answer, and this is one.
@@ -203,6 +221,8 @@ mod tests {
             assert_eq!(refused(Line::Text(text.as_bytes())), (None, codes::INVALID_REQUEST), "{text}");
         }
         assert_eq!(refused(Line::Text(b"\xff")), (None, codes::PARSE_ERROR));
+        let data = read_line(Line::Text(b"{}")).unwrap_err().1.data.unwrap();
+        assert_eq!(data.get(), r#"{"code":"bad_request","outcome":"not_run"}"#);
     }
 
     #[test]
@@ -213,6 +233,21 @@ mod tests {
         assert!(long("xxx").unwrap_err().0.is_none());
         let passed = long(r#"{"result":{},"id":7}"#).unwrap();
         assert!(matches!(&passed[..], [Message::Response { id: Some(id), outcome: Err(_) }] if id.as_json() == "7"));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn what_no_hub_answered_before_the_end_is_answered_with_why() {
+        let nobody = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let address = nobody.local_addr().unwrap();
+        drop(nobody);
+        let mut target = ScriptedHub::start(|_| ()).client.mcp(None).unwrap();
+        target.url = format!("http://{address}/mcp").parse().unwrap();
+        let mut output = Vec::new();
+        let input = br#"{"jsonrpc":"2.0","id":"a","method":"initialize"}"#;
+        let unanswered = bridge(&input[..], &mut output, target, std::future::pending()).await.unwrap();
+        let answer: Value = serde_json::from_slice(&output).unwrap();
+        assert_eq!((unanswered, &answer["id"]), (1, &json!("a")));
+        assert_eq!(answer["error"]["data"], json!({"code": "server_unavailable", "outcome": "not_run"}));
     }
 
     #[tokio::test]

@@ -13,6 +13,7 @@ use crate::error::{ConnectError, RequestError, RpcError};
 use crate::headers::ParamHeaders;
 use crate::version::{Lifecycle, Version};
 
+pub(crate) mod discovery;
 pub(crate) mod handshake;
 pub(crate) mod opened;
 pub(crate) mod router;

@@ -29,6 +29,15 @@ pub fn can_be_asked(capabilities: &RawValue, method: &str, params: &RawValue) ->
     }
 }
 
+/// What is carried between a client and a server that asks it.
+const EVERYTHING: &str =
+    r#"{"elicitation":{"form":{},"url":{}},"sampling":{"tools":{},"context":{}},"roots":{"listChanged":true}}"#;
+
+/// The capabilities of somebody who can answer all that is carried: for servers whose clients come and go.
+pub fn everything_carried() -> Raw {
+    RawValue::from_string(EVERYTHING.to_owned()).unwrap_or_else(|_| Fields::new().to_raw())
+}
+
 /// The answer for a client that cannot answer this question, or is not there: no to what a person would be asked; an
 /// error for the rest, as the protocol wants from a client that states no roots and no sampling.
 ///
@@ -67,6 +76,9 @@ mod tests {
             (r#"{"roots":{}}"#, "ping", "{}", false),
         ] {
             assert_eq!(can_be_asked(&raw(capabilities), method, &raw(params)), can, "{capabilities} {method} {params}");
+        }
+        for method in ["elicitation/create", "sampling/createMessage", "roots/list"] {
+            assert!(can_be_asked(&everything_carried(), method, &raw(r#"{"mode":"url","tools":[]}"#)), "{method}");
         }
         assert_eq!(declined("roots/list").unwrap_err().code, codes::METHOD_NOT_FOUND);
         assert_eq!(declined("elicitation/create").unwrap().get(), r#"{"action":"decline"}"#);

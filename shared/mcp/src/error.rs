@@ -1,7 +1,12 @@
 //! What can go wrong between a client and a server.
 
+use std::time::Duration;
+
 use footbridge_shared::message::Raw;
+use footbridge_shared::{ErrorCode, Outcome};
 use serde::{Deserialize, Serialize};
+
+use crate::fields::Fields;
 
 /// A JSON-RPC error, as it came.
 #[derive(Debug, Clone, Serialize, Deserialize, thiserror::Error)]
@@ -21,6 +26,19 @@ impl RpcError {
     /// An error of our own.
     pub fn new(code: i64, message: impl Into<String>) -> Self {
         Self { code, message: message.into(), data: None }
+    }
+
+    /// With what programs go by in its `data`: the stable code, what is known of the request, and when to try again.
+    #[must_use]
+    pub fn with_reason(mut self, code: ErrorCode, outcome: Outcome, retry_after: Option<Duration>) -> Self {
+        let mut data = Fields::new();
+        data.set_value("code", &code);
+        data.set_value("outcome", &outcome);
+        if let Some(wait) = retry_after {
+            data.set_value("retryAfterMs", &u64::try_from(wait.as_millis()).unwrap_or(u64::MAX));
+        }
+        self.data = Some(data.to_raw());
+        self
     }
 }
 

@@ -4,6 +4,7 @@
 use std::borrow::Cow;
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
+use std::marker::PhantomData;
 
 use footbridge_shared::message::Raw;
 use serde::de::{Deserialize, DeserializeOwned, Deserializer, IgnoredAny, MapAccess, SeqAccess, Visitor};
@@ -166,9 +167,15 @@ pub(crate) fn read_field<T: DeserializeOwned>(object: &RawValue, name: &str) -> 
 /// Reads the first `max` entries of a field that is an array: an entry takes more room than it has bytes, so that those
 /// which nobody wants are passed over. `None`: the field is not there or is something else.
 pub(crate) fn read_array(object: &RawValue, name: &str, max: usize) -> Option<Vec<Raw>> {
-    struct First(usize);
-    impl<'de> Visitor<'de> for First {
-        type Value = Vec<Raw>;
+    let array: Raw = read_field(object, name)?;
+    first_entries(array.get(), max).ok()
+}
+
+/// Reads the first `max` entries of an array, and passes over the others.
+pub(crate) fn first_entries<'a, T: Deserialize<'a>>(array: &'a str, max: usize) -> serde_json::Result<Vec<T>> {
+    struct First<T>(usize, PhantomData<T>);
+    impl<'de, T: Deserialize<'de>> Visitor<'de> for First<T> {
+        type Value = Vec<T>;
         fn expecting(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
             f.write_str("an array")
         }
@@ -183,8 +190,10 @@ pub(crate) fn read_array(object: &RawValue, name: &str, max: usize) -> Option<Ve
             Ok(entries)
         }
     }
-    let array: Raw = read_field(object, name)?;
-    serde_json::Deserializer::from_str(array.get()).deserialize_seq(First(max)).ok()
+    let mut deserializer = serde_json::Deserializer::from_str(array);
+    let entries = deserializer.deserialize_seq(First(max, PhantomData))?;
+    deserializer.end()?;
+    Ok(entries)
 }
 
 /// The fields of an object, in its text, doubles included. `None`: it is no object.

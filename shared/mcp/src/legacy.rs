@@ -79,7 +79,12 @@ impl Poster {
                 }
                 Ok(Some(_)) => {}
                 Ok(None) => return "the server ended its stream".to_owned(),
-                Err(StreamError::Broke(why) | StreamError::TooLarge(why)) => return why,
+                Err(StreamError::Broke(why)) => return why,
+                Err(StreamError::TooLarge(why)) => {
+                    // There is no other stream to be had in this session.
+                    tracing::warn!(%why, "the connection to an MCP server is ended");
+                    return why;
+                }
             }
         }
     }

@@ -19,13 +19,15 @@ mod relay;
 pub mod sse;
 mod streamable;
 mod streams;
+mod turns;
 mod version;
 
+pub use client::discovery::KnowsDiscovery;
 pub use client::{
     Connection, Events, HttpTarget, OnProgress, Open, Preferred, Progress, RequestOptions, ServerDescription, Spawn,
     Tag,
 };
-pub use declined::{can_be_asked, declined};
+pub use declined::{can_be_asked, declined, everything_carried};
 pub use error::{ConnectError, RequestError, RpcError};
 pub use fields::Fields;
 pub use footbridge_shared::message::Raw;

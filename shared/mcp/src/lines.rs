@@ -6,6 +6,8 @@ mod outline;
 
 use outline::Outline;
 
+use crate::turns;
+
 /// How much is read at once at least, in bytes.
 const READ_BYTES: usize = 16 * 1024;
 /// A buffer that has grown beyond this is given back when it is empty, in bytes.
@@ -28,6 +30,8 @@ pub struct Lines<R> {
     buffer: Vec<u8>,
     /// The line that was handed out last: it is dropped when the next one is wanted.
     taken: usize,
+    /// How long that line was.
+    handed: usize,
     /// So much of the buffer has no line end.
     searched: usize,
     /// What comes belongs to a line that is too long.
@@ -45,6 +49,7 @@ impl<R: AsyncRead + Unpin> Lines<R> {
             max_bytes,
             buffer: Vec::new(),
             taken: 0,
+            handed: 0,
             searched: 0,
             skipping: false,
             outline: Outline::default(),
@@ -52,14 +57,16 @@ impl<R: AsyncRead + Unpin> Lines<R> {
         }
     }
 
-    /// The next line that is not empty. `None`: there are no more.
+    /// The next line that is not empty. `None`: there are no more. Lets others run in between, however fast lines come.
     pub async fn next(&mut self) -> Option<Line<'_>> {
+        turns::after(std::mem::take(&mut self.handed)).await;
         loop {
             let start = self.taken;
             match memchr::memchr(b'\n', &self.buffer[start + self.searched..]) {
                 Some(end) => {
                     let end = start + self.searched + end;
                     self.taken = end + 1;
+                    self.handed += end - start;
                     self.searched = 0;
                     let line = trimmed(start, end, &self.buffer);
                     if self.skipping || end - start > self.max_bytes {
@@ -73,6 +80,7 @@ impl<R: AsyncRead + Unpin> Lines<R> {
                 }
                 None => {
                     self.searched = self.buffer.len() - start;
+                    turns::after(0).await;
                     if self.skipping || self.searched > self.max_bytes {
                         self.skip(start, self.buffer.len());
                         self.buffer.clear();

@@ -1,16 +1,19 @@
 //! JSON-RPC messages. What they carry is kept as it came.
 
 use footbridge_shared::message::Raw;
-use serde::de::{Deserialize, Deserializer, IgnoredAny, MapAccess, Visitor};
+use serde::de::{Deserialize, Deserializer, IgnoredAny, MapAccess, SeqAccess, Visitor};
 use serde_json::error::Category;
 use serde_json::value::RawValue;
 
 use crate::codes::{INVALID_REQUEST, PARSE_ERROR};
 use crate::error::RpcError;
-use crate::fields::Name;
+use crate::fields::{Name, first_entries};
 
 /// Bytes of an id, as JSON. It is kept and repeated, by whoever sent it and by us; a longer one is none.
 const MAX_ID_BYTES: usize = 1024;
+
+/// How many messages a batch has at most.
+const MAX_BATCH_MESSAGES: usize = 1000;
 
 /// The id of a request: a JSON string or a number, kept as its text, so that it goes back as it came.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
@@ -103,15 +106,18 @@ impl Message {
     /// Reads one message, or the several of a batch, which clients and servers of 2025-03-26 may send.
     ///
     /// # Errors
-    /// As [`Message::parse`]; one message of a batch that is none spoils the whole.
+    /// As [`Message::parse`]; one message of a batch that is none spoils the whole, as one too many does.
     pub fn parse_all(text: &str) -> Result<Vec<Self>, RpcError> {
         if !text.trim_start().starts_with('[') {
             return Ok(vec![Self::parse(text)?]);
         }
-        let batch: Vec<&RawValue> = serde_json::from_str(text)
+        let batch: Vec<&RawValue> = first_entries(text, MAX_BATCH_MESSAGES + 1)
             .map_err(|error| RpcError::new(PARSE_ERROR, format!("this is no JSON: {error}")))?;
         if batch.is_empty() {
             return Err(wrong("an empty batch is no message"));
+        }
+        if batch.len() > MAX_BATCH_MESSAGES {
+            return Err(wrong(format!("a batch has at most {MAX_BATCH_MESSAGES} messages")));
         }
         batch.into_iter().map(|message| Self::parse(message.get())).collect()
     }
@@ -180,11 +186,34 @@ impl Outlined {
     /// Reads an outline: a message without what is inside of its payload.
     pub fn of(outline: &[u8]) -> Self {
         let Ok(envelope) = serde_json::from_slice::<Envelope<'_>>(outline) else { return Self::Other };
-        match (envelope.id.and_then(|id| RequestId::of(id.get())), envelope.method) {
-            (Some(id), Some(_)) => Self::Request(id),
-            (Some(id), None) => Self::Response(id),
-            (None, _) => Self::Other,
+        envelope.outlined()
+    }
+
+    /// Reads the outlines of a batch, or of one message. Of a batch, those count that can be read.
+    pub(crate) fn all(outline: &[u8]) -> Vec<Self> {
+        if !outline.trim_ascii_start().starts_with(b"[") {
+            return vec![Self::of(outline)];
         }
+        let mut all = Vec::new();
+        // It may be cut in the middle of a message.
+        let _ = serde_json::Deserializer::from_slice(outline).deserialize_seq(Each(&mut all));
+        all
+    }
+}
+
+/// Notes the outline of each message of a batch, as far as it goes.
+struct Each<'a>(&'a mut Vec<Outlined>);
+
+impl<'de> Visitor<'de> for Each<'_> {
+    type Value = ();
+    fn expecting(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("a batch")
+    }
+    fn visit_seq<A: SeqAccess<'de>>(self, mut seq: A) -> Result<(), A::Error> {
+        while let Some(envelope) = seq.next_element::<Envelope<'_>>()? {
+            self.0.push(envelope.outlined());
+        }
+        Ok(())
     }
 }
 
@@ -221,6 +250,16 @@ pub(crate) fn push_string(text: &mut String, string: &str) {
     text.push_str(&serde_json::to_string(string).unwrap_or_default());
 }
 
+/// Cuts a text that has more than so many bytes, between two characters. `true`: it had.
+pub(crate) fn cut(text: &mut String, max_bytes: usize) -> bool {
+    let is_longer = text.len() > max_bytes;
+    if is_longer {
+        text.truncate(text.floor_char_boundary(max_bytes));
+        text.shrink_to_fit();
+    }
+    is_longer
+}
+
 /// Appends JSON without its line ends. Those are only between values: in a string they are escaped.
 pub(crate) fn push_on_one_line(text: &mut String, json: &str) {
     let mut rest = json;
@@ -248,6 +287,15 @@ struct Envelope<'a> {
 }
 
 impl Envelope<'_> {
+    /// What is known of it without its payload.
+    fn outlined(self) -> Outlined {
+        match (self.id.and_then(|id| RequestId::of(id.get())), self.method) {
+            (Some(id), Some(_)) => Outlined::Request(id),
+            (Some(id), None) => Outlined::Response(id),
+            (None, _) => Outlined::Other,
+        }
+    }
+
     fn message(self) -> Result<Message, RpcError> {
         if self.jsonrpc.is_none_or(|jsonrpc| jsonrpc.0 != "2.0") {
             return Err(wrong("`jsonrpc` is not \"2.0\""));

@@ -8,6 +8,7 @@ use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Duration;
 
+use footbridge_shared::{ErrorCode, Outcome};
 use http::HeaderValue;
 use parking_lot::Mutex;
 use serde_json::value::RawValue;
@@ -16,18 +17,18 @@ use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
 use crate::client::{HttpTarget, Spawn};
-use crate::codes::INTERNAL_ERROR;
-use crate::error::RpcError;
 use crate::fields::read_field;
 use crate::headers::ParamHeaders;
 use crate::message::{Message, RequestId};
 use crate::meta;
 use crate::streamable::{Broken, Endpoint, Follow, PostError, Posted, SIDE_MESSAGE_WAIT, Speech};
 
+mod failure;
 mod session;
 #[cfg(test)]
 mod tests;
 
+use failure::Failure;
 use session::Session;
 
 /// How many messages for the client may wait.
@@ -64,6 +65,8 @@ struct Running {
     cancel: CancellationToken,
     /// It belongs to no session: the end of its stream is all that its cancellation is.
     is_stateless: bool,
+    /// Why it did not reach the server when it was tried last.
+    last: Option<Failure>,
 }
 
 impl HttpRelay {
@@ -90,12 +93,18 @@ impl HttpRelay {
         match message {
             Message::Request { id, method, params } => {
                 let Ok(place) = Arc::clone(&inner.room).try_acquire_owned() else {
-                    return inner.refuse(id, "too many requests at the same time").await;
+                    let failed =
+                        Failure::new(ErrorCode::Overloaded, Outcome::NotRun, "too many requests at the same time");
+                    return inner.refuse(id, &failed).await;
                 };
                 let cancel = inner.closed.child_token();
                 let message = Message::Request { id: id.clone(), method, params };
-                let running = Running { cancel: cancel.clone(), is_stateless: inner.speech(&message).is_stateless() };
-                inner.running.lock().insert(id.clone(), running);
+                let is_stateless = inner.speech(&message).is_stateless();
+                let running = Running { cancel: cancel.clone(), is_stateless, last: None };
+                if let Some(doubled) = inner.running.lock().insert(id.clone(), running) {
+                    // Which of the two an answer is to, nobody could tell.
+                    doubled.cancel.cancel();
+                }
                 let inner = Arc::clone(inner);
                 self.inner.spawn.spawn(Box::pin(async move {
                     tokio::select! {
@@ -103,7 +112,6 @@ impl HttpRelay {
                         () = cancel.cancelled() => {}
                         () = inner.request(&id, &message) => {}
                     }
-                    inner.running.lock().remove(&id);
                     drop(place);
                 }));
             }
@@ -132,6 +140,18 @@ impl HttpRelay {
     pub async fn idle(&self) {
         // All places are free then. The semaphore is never closed.
         let _ = self.inner.room.acquire_many(MAX_RUNNING).await;
+    }
+
+    /// Ends every request that runs, and answers it with why there is no answer yet. Returns how many there were.
+    pub async fn give_up(&self) -> usize {
+        let running = std::mem::take(&mut *self.inner.running.lock());
+        let open = running.len();
+        for (id, Running { cancel, last, .. }) in running {
+            cancel.cancel();
+            let unknown = || Failure::new(ErrorCode::Cancelled, Outcome::Unknown, "it had not answered at the end");
+            self.inner.refuse(id, &last.unwrap_or_else(unknown)).await;
+        }
+        open
     }
 
     /// Ends what runs, and the session.
@@ -182,32 +202,28 @@ impl Inner {
     async fn request(self: &Arc<Self>, id: &RequestId, message: &Message) {
         let began = Instant::now();
         let failed = loop {
-            match self.post(message).await {
+            let failed = match self.post(message).await {
                 Ok((posted, speech)) => match self.hand_on(id, message, posted, speech).await {
                     Ok(()) => return,
-                    Err(why) => break why,
+                    Err(failed) => break failed,
                 },
                 // It did not reach the server, which may be starting again.
-                Err(PostError::NotSent(why)) => {
-                    if began.elapsed() > REACH_WAIT {
-                        break format!("it does not answer: {why}; is it running there? `footbridge up` starts one");
-                    }
-                    tokio::time::sleep(REACH_PAUSE).await;
-                }
-                Err(PostError::Lost(why)) => {
-                    break format!("the connection to it was lost, it may have done it: {why}");
-                }
-                Err(PostError::BadAnswer(why)) => break format!("its answer cannot be used: {why}"),
-                Err(PostError::Unauthorized(refusal)) => {
-                    break with_words(format!("it refused the token (HTTP {})", refusal.status), refusal.said);
-                }
-                Err(PostError::Forgotten) => break "it does not know the session".to_owned(),
-                Err(PostError::Status(refusal)) => {
-                    break with_words(format!("it answered with HTTP {}", refusal.status), refusal.said);
-                }
+                Err(error @ PostError::NotSent(_)) if began.elapsed() <= REACH_WAIT => Failure::from(error),
+                Err(error) => break error.into(),
+            };
+            if let Some(running) = self.running.lock().get_mut(id) {
+                running.last = Some(failed);
             }
+            tokio::time::sleep(REACH_PAUSE).await;
         };
-        self.refuse(id.clone(), &failed).await;
+        if self.claim(id) {
+            self.refuse(id.clone(), &failed).await;
+        }
+    }
+
+    /// Whether a request is still to be answered; from now on it is not.
+    fn claim(&self, id: &RequestId) -> bool {
+        self.running.lock().remove(id).is_some()
     }
 
     /// Hands on what a request was answered with. The error says why there was no answer among it.
@@ -217,15 +233,15 @@ impl Inner {
         request: &Message,
         posted: Posted,
         speech: Speech,
-    ) -> Result<(), String> {
+    ) -> Result<(), Failure> {
         match posted {
-            Posted::Nothing => Err("it gave no answer".to_owned()),
+            Posted::Nothing => Err(Failure::bad_answer("it gave no answer")),
             Posted::Messages(messages) => {
                 let mut answered = false;
                 for message in messages {
                     answered |= self.hand(id, request, message).await;
                 }
-                if answered { Ok(()) } else { Err("its answer is not for this request".to_owned()) }
+                if answered { Ok(()) } else { Err(Failure::bad_answer("its answer is not for this request")) }
             }
             Posted::Stream(stream) => {
                 let speech = speech.without_names();
@@ -233,8 +249,8 @@ impl Inner {
                 loop {
                     let text = match follow.next().await {
                         Ok(text) => text,
-                        Err(Broken::BadAnswer(why)) => return Err(format!("its answer cannot be used: {why}")),
-                        Err(_) => return Err("the connection to it was lost, it may have done it".to_owned()),
+                        Err(Broken::BadAnswer(why)) => return Err(PostError::BadAnswer(why).into()),
+                        Err(_) => return Err(Failure::lost("")),
                     };
                     for message in Message::parse_all(&text).unwrap_or_default() {
                         if self.hand(id, request, message).await {
@@ -264,6 +280,9 @@ impl Inner {
                 _ => {}
             }
         }
+        if answers && !self.claim(id) {
+            return true;
+        }
         // Without a receiver the client has gone.
         let _ = self.incoming.send(message).await;
         answers
@@ -284,8 +303,8 @@ impl Inner {
         }
     }
 
-    async fn refuse(&self, id: RequestId, why: &str) {
-        let error = RpcError::new(INTERNAL_ERROR, format!("the Footbridge hub at {}: {why}", self.endpoint.place()));
+    async fn refuse(&self, id: RequestId, failure: &Failure) {
+        let error = failure.to_rpc(&self.endpoint.place());
         let _ = self.incoming.send(Message::Response { id: Some(id), outcome: Err(error) }).await;
     }
 
@@ -293,8 +312,7 @@ impl Inner {
     /// which would answer that it stopped. `true`: the request belongs to no session, and the end of its stream tells.
     fn cancel(&self, params: Option<&RawValue>) -> bool {
         let Some(id) = params.and_then(|params| read_field::<RequestId>(params, "requestId")) else { return false };
-        let running = self.running.lock();
-        let Some(running) = running.get(&id) else { return false };
+        let Some(running) = self.running.lock().remove(&id) else { return false };
         running.cancel.cancel();
         running.is_stateless
     }
@@ -365,17 +383,14 @@ impl Inner {
                 tracing::debug!(why = ?broken, "the hub has no stream of its own");
                 return;
             }
-            if let Err(error) = self.renew(seen.as_ref()).await {
+            let renewed = self.renew(seen.as_ref()).await;
+            if let Err(error) = &renewed {
                 tracing::debug!(why = ?error, "the session could not be opened again");
-                tokio::time::sleep(REACH_WAIT).await;
             }
+            // A server may forget each session at once.
+            tokio::time::sleep(if renewed.is_ok() { REACH_PAUSE } else { REACH_WAIT }).await;
         }
     }
-}
-
-/// What happened, with what the server says of it.
-fn with_words(what: String, said: Option<String>) -> String {
-    said.map(|said| format!("{what}: {said}")).unwrap_or(what)
 }
 
 fn answer_of(id: &RequestId, message: Message) -> Option<Box<RawValue>> {

@@ -103,7 +103,9 @@ async fn read(
                 }
             }
             Line::TooLong(outline) => {
-                router.take_too_long(Outlined::of(outline), || Arc::clone(replies));
+                for message in Outlined::all(outline) {
+                    router.take_too_long(message, || Arc::clone(replies));
+                }
                 noise(&format!("(a line of more than {MAX_MESSAGE_BYTES} bytes)"));
             }
         }

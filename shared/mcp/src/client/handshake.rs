@@ -15,6 +15,7 @@ use super::{Open, Preferred, RequestOptions, ServerDescription};
 use crate::codes;
 use crate::error::{ConnectError, RequestError};
 use crate::fields::{Fields, read_field};
+use crate::message::cut;
 use crate::meta;
 use crate::version::{Lifecycle, Version};
 
@@ -22,6 +23,12 @@ use crate::version::{Lifecycle, Version};
 const DISCOVERY_WAIT: Duration = Duration::from_secs(5);
 /// That is at most this share of the time for the whole handshake.
 const DISCOVERY_SHARE: u32 = 3;
+/// Bytes of a server's `instructions`: what is more is cut. They are kept for as long as the connection is.
+const MAX_INSTRUCTIONS_BYTES: usize = 64 * 1024;
+/// Stands where they were cut.
+const CUT_MARK: &str = "\n[cut here: the server's instructions are longer]";
+/// Bytes of a server's `serverInfo`, and of its capabilities, as JSON. A server that states more is not connected to.
+const MAX_STATED_BYTES: usize = 64 * 1024;
 /// Characters of a foreign version that are repeated.
 const MAX_VERSION_CHARS: usize = 100;
 
@@ -158,9 +165,9 @@ fn found(voice: Voice, result: &RawValue) -> Result<Discovery, ConnectError> {
     let info = result.get("_meta").and_then(|meta| read_field(meta, meta::SERVER_INFO));
     let server = ServerDescription {
         version: Version::LATEST,
-        info: info.unwrap_or_else(empty_object),
-        capabilities: object(&result, "capabilities"),
-        instructions: result.read("instructions"),
+        info: stated(info, meta::SERVER_INFO)?,
+        capabilities: stated(result.get("capabilities").cloned(), "capabilities")?,
+        instructions: instructions(&result),
     };
     Ok(Discovery::Found(voice, server))
 }
@@ -178,17 +185,29 @@ fn initialized(result: &RawValue) -> Result<(Version, ServerDescription), Connec
     let result = Fields::of(result).unwrap_or_default();
     let server = ServerDescription {
         version,
-        info: object(&result, "serverInfo"),
-        capabilities: object(&result, "capabilities"),
-        instructions: result.read("instructions"),
+        info: stated(result.get("serverInfo").cloned(), "serverInfo")?,
+        capabilities: stated(result.get("capabilities").cloned(), "capabilities")?,
+        instructions: instructions(&result),
     };
     Ok((version, server))
 }
 
-/// A field that is an object; an empty one if it is not.
-fn object(fields: &Fields, name: &str) -> Raw {
-    let field = fields.get(name).filter(|field| field.get().starts_with('{'));
-    field.cloned().unwrap_or_else(empty_object)
+/// What a server states in an object; an empty one if it is none.
+fn stated(object: Option<Raw>, name: &str) -> Result<Raw, ConnectError> {
+    let object = object.filter(|object| object.get().starts_with('{')).unwrap_or_else(empty_object);
+    if object.get().len() > MAX_STATED_BYTES {
+        let why = format!("the server's `{name}` has more than {MAX_STATED_BYTES} bytes");
+        return Err(ConnectError::Transport(why));
+    }
+    Ok(object)
+}
+
+fn instructions(result: &Fields) -> Option<String> {
+    let mut text: String = result.read("instructions")?;
+    if cut(&mut text, MAX_INSTRUCTIONS_BYTES) {
+        text.push_str(CUT_MARK);
+    }
+    Some(text)
 }
 
 fn connect_error(failed: Failed) -> ConnectError {

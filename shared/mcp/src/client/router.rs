@@ -18,7 +18,7 @@ use super::voice::Voice;
 use super::{Events, OnProgress, Progress, RequestOptions, Spawn, Tag};
 use crate::codes::{INTERNAL_ERROR, INVALID_REQUEST, PARSE_ERROR};
 use crate::error::{RequestError, RpcError};
-use crate::message::{Message, Outlined, RequestId};
+use crate::message::{Message, Outlined, RequestId, cut};
 
 #[cfg(test)]
 mod tests;
@@ -30,6 +30,9 @@ const MAX_QUESTION_BYTES: usize = 2 * MAX_MESSAGE_BYTES;
 /// How many answers that are ours alone, to pings and to questions that are refused, wait to be sent to one server. A
 /// server that asks for more does not read them, and gets none: every one is a task, and over HTTP a request.
 const MAX_SIDE_REPLIES: usize = 64;
+
+/// Bytes of the message of progress: what is more is cut.
+const MAX_PROGRESS_BYTES: usize = 16 * 1024;
 
 /// Where answers to a server's questions go.
 pub(crate) trait Replies: Send + Sync {
@@ -241,12 +244,16 @@ impl Router {
             total: Option<f64>,
             message: Option<String>,
         }
-        let Some(params) = params.and_then(|params| serde_json::from_str::<Params>(params.get()).ok()) else { return };
+        let params = params.and_then(|params| serde_json::from_str::<Params>(params.get()).ok());
+        let Some(mut params) = params else { return };
         let hears = {
             let calls = self.calls.lock();
             let call = params.progress_token.as_number().and_then(|id| calls.open.get(&id));
             call.and_then(|call| call.progress.clone())
         };
+        if let Some(message) = &mut params.message {
+            cut(message, MAX_PROGRESS_BYTES);
+        }
         if let Some(hears) = hears {
             hears(Progress { progress: params.progress, total: params.total, message: params.message });
         }

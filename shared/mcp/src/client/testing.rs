@@ -96,3 +96,18 @@ pub(crate) fn open(preferred: Preferred) -> (Open, mpsc::UnboundedReceiver<Heard
     };
     (open, heard, tasks)
 }
+
+/// Hears `all` that is told, and says how much of it came at most between two turns of its own.
+pub(crate) async fn most_in_a_turn(heard: &mpsc::UnboundedReceiver<Heard>, all: usize) -> usize {
+    let (mut last, mut most) = (0, 0);
+    while last < all {
+        tokio::task::yield_now().await;
+        let now = heard.len();
+        most = most.max(now - last);
+        last = now;
+    }
+    most
+}
+
+/// More than a reader may take in one turn.
+pub(crate) const TOO_MANY_IN_A_TURN: usize = 400;

@@ -3,12 +3,14 @@
 /// Bytes of an outline. One that has more is cut, and cannot be read: it is that of no message.
 const OUTLINE_BYTES: usize = 4096;
 
-/// The outermost level of JSON, without what is inside of its values: `{"id":1,"result":{}}`. Servers write the `id` before
+/// The outermost level of JSON, without what is inside of its values: `{"id":1,"result":{}}`; of a batch that of each message. Servers write the `id` before
 /// a long result or after it.
 #[derive(Debug, Default)]
 pub(super) struct Outline {
     text: Vec<u8>,
     depth: u64,
+    /// How deep it is looked into: one level, and one more in a batch.
+    levels: u64,
     in_string: bool,
     is_escaped: bool,
 }
@@ -19,7 +21,10 @@ impl Outline {
             if self.text.len() == OUTLINE_BYTES {
                 return;
             }
-            let was_outside = self.depth <= 1;
+            if self.levels == 0 && !byte.is_ascii_whitespace() {
+                self.levels = if *byte == b'[' { 2 } else { 1 };
+            }
+            let was_outside = self.depth <= self.levels;
             match byte {
                 _ if std::mem::take(&mut self.is_escaped) => {}
                 b'\\' => self.is_escaped = self.in_string,
@@ -28,7 +33,7 @@ impl Outline {
                 b'}' | b']' if !self.in_string => self.depth = self.depth.saturating_sub(1),
                 _ => {}
             }
-            if was_outside || self.depth <= 1 {
+            if was_outside || self.depth <= self.levels {
                 self.text.push(*byte);
             }
         }
@@ -56,7 +61,7 @@ mod tests {
                 r#"{"result":{"a":["}\"]",{"id":7}]},"id":"a\"{","jsonrpc":"2.0"}"#,
                 r#"{"result":{},"id":"a\"{","jsonrpc":"2.0"}"#,
             ),
-            (r#"[{"id":1},[2]]"#, "[{},[]]"),
+            (r#" [{"id":1,"result":{"a":[2]}},[2]]"#, r#" [{"id":1,"result":{}},[2]]"#),
             ("}}{\"a\":[1]}", "}}{\"a\":[]}"),
         ] {
             for cut in [1, 5, 100] {

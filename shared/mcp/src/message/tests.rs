@@ -160,3 +160,21 @@ fn ids_that_servers_wrote_otherwise_are_still_ours() {
         assert_eq!(RequestId::of(json).unwrap().as_number(), None, "{json}");
     }
 }
+
+#[test]
+fn a_batch_has_so_many_messages_at_most() {
+    let batch = |messages| format!("[{}]", vec![r#"{"jsonrpc":"2.0","method":"m"}"#; messages].join(","));
+    assert_eq!(Message::parse_all(&batch(MAX_BATCH_MESSAGES)).unwrap().len(), MAX_BATCH_MESSAGES);
+    let refused = Message::parse_all(&batch(MAX_BATCH_MESSAGES + 1)).unwrap_err();
+    assert!(refused.code == INVALID_REQUEST && refused.message.contains("at most"), "{refused}");
+    assert_eq!(Message::parse_all("[1]x").unwrap_err().code, PARSE_ERROR);
+}
+
+#[test]
+fn of_a_batch_that_is_too_long_those_messages_count_that_can_be_read() {
+    let id = RequestId::number;
+    let all = Outlined::all(br#" [{"id":1,"result":{}},{"id":2,"method":"m"},{"method":"n"},{"id":3,"res"#);
+    assert_eq!(all, [Outlined::Response(id(1)), Outlined::Request(id(2)), Outlined::Other]);
+    assert_eq!(Outlined::all(br#"{"id":1,"result":{}}"#), [Outlined::Response(id(1))]);
+    assert_eq!(Outlined::all(b"[1]"), []);
+}

@@ -108,12 +108,12 @@ async fn a_forgotten_session_is_opened_again_without_the_client() {
 #[tokio::test]
 async fn every_request_is_answered_whatever_becomes_of_it() {
     let mut relayed = relayed().await;
-    for (id, why) in [
-        (1, "refused the token"),
-        (2, "HTTP 500"),
-        (3, "no answer"),
-        (4, "may have done it"),
-        (6, "HTTP 404: no pack `x`; see `footbridge packs`"),
+    for (id, why, code, outcome) in [
+        (1, "refused the token", "unauthorized", "not_run"),
+        (2, "HTTP 500", "bad_answer", "unknown"),
+        (3, "no answer", "bad_answer", "unknown"),
+        (4, "may have done it", "server_unavailable", "unknown"),
+        (6, "HTTP 404: no pack `x`; see `footbridge packs`", "unknown_scope", "not_run"),
     ] {
         relayed.send(json!({"jsonrpc": "2.0", "id": id, "method": "m"})).await;
         let asked = relayed.server.expect("m").await;
@@ -122,7 +122,7 @@ async fn every_request_is_answered_whatever_becomes_of_it() {
             2 => asked.answer(500, "text/plain", ""),
             3 => asked.accept(),
             6 => {
-                let problem = json!({"detail": "no pack `x`\u{202e}", "hint": "see `footbridge packs`", "status": 404});
+                let problem = json!({"detail": "no pack `x`\u{202e}", "hint": "see `footbridge packs`", "status": 404, "code": "unknown_scope"});
                 asked.answer(404, "application/problem+json", &problem.to_string());
             }
             _ => drop(asked.stream()),
@@ -132,10 +132,25 @@ async fn every_request_is_answered_whatever_becomes_of_it() {
         let message = answer["error"]["message"].as_str().unwrap();
         assert!(message.contains(why) && message.contains(" at http://127.0.0.1:"), "{answer}");
         assert!(message.contains("/mcp: "), "{answer}");
+        assert_eq!(answer["error"]["data"], json!({"code": code, "outcome": outcome}));
     }
     relayed.send(json!({"jsonrpc": "2.0", "id": 5, "method": "m"})).await;
     relayed.server.expect("m").await.error(400, Value::Null, -32602, "bad");
     assert_eq!(relayed.comes().await, json!({"jsonrpc": "2.0", "id": 5, "error": {"code": -32602, "message": "bad"}}));
+}
+
+#[tokio::test]
+async fn what_is_open_at_the_end_is_answered_once() {
+    let mut relayed = relayed().await;
+    relayed.send(json!({"jsonrpc": "2.0", "id": 1, "method": "m"})).await;
+    let asked = relayed.server.expect("m").await;
+    assert_eq!(relayed.relay.give_up().await, 1);
+    let answer = relayed.comes().await;
+    assert_eq!((&answer["id"], &answer["error"]["data"]["outcome"]), (&json!(1), &json!("unknown")));
+    asked.result(&json!(1));
+    relayed.relay.idle().await;
+    assert!(relayed.comes.is_empty());
+    assert_eq!(relayed.relay.give_up().await, 0);
 }
 
 #[tokio::test]
@@ -183,7 +198,7 @@ async fn a_hub_that_is_not_there_is_named() {
     let (relay, mut comes) = HttpRelay::start(target, Arc::clone(&tasks) as Arc<dyn Spawn>);
     relay.send(Message::parse(r#"{"jsonrpc":"2.0","id":1,"method":"m"}"#).unwrap()).await;
     let answer = comes.recv().await.unwrap().to_text();
-    for said in [format!(" at http://{address}/mcp: "), "`footbridge up`".to_owned()] {
+    for said in [format!(" at http://{address}/mcp: "), "`footbridge up`".to_owned(), r#""not_run""#.to_owned()] {
         assert!(answer.contains(&said), "{answer}");
     }
     assert!(!answer.contains("secret"), "{answer}");

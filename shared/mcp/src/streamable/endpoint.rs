@@ -2,10 +2,12 @@
 
 use std::error::Error as _;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
 
+use footbridge_shared::ErrorCode;
 use footbridge_shared::limits::MAX_MESSAGE_BYTES;
 use footbridge_shared::text::clean_and_cut;
-use http::header::{ACCEPT, CONTENT_TYPE};
+use http::header::{ACCEPT, CONTENT_TYPE, RETRY_AFTER};
 use http::{HeaderMap, HeaderValue, StatusCode};
 use parking_lot::RwLock;
 use reqwest::{Method, Response};
@@ -17,6 +19,7 @@ use crate::codes::HEADER_MISMATCH;
 use crate::fields::read_field;
 use crate::headers::{self, ParamHeaders};
 use crate::message::Message;
+use crate::turns;
 use crate::version::{Lifecycle, Version};
 
 /// Characters of a cause that are told.
@@ -119,6 +122,10 @@ pub(crate) struct Refusal {
     /// What the server says of it, where that is a problem of RFC 9457: `detail`, and the `hint` that hubs give. It is to
     /// be shown to whoever chose the server alone.
     pub(crate) said: Option<String>,
+    /// The stable code of that problem.
+    pub(crate) code: Option<ErrorCode>,
+    /// When to try again, where the server says it in seconds.
+    pub(crate) retry_after: Option<Duration>,
 }
 
 /// A server's endpoint, and the session there.
@@ -266,15 +273,18 @@ fn speaks_of_session(message: &Message) -> bool {
 
 async fn refusal(response: &mut Response) -> PostError {
     let status = response.status();
-    let refusal = Refusal { status: status.as_u16(), said: problem(response).await };
+    let retry_after = response.headers().get(RETRY_AFTER).and_then(|wait| wait.to_str().ok()?.trim().parse().ok());
+    let (code, said) = problem(response).await.unwrap_or_default();
+    let retry_after = retry_after.map(Duration::from_secs);
+    let refusal = Refusal { status: status.as_u16(), said, code, retry_after };
     match status {
         StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN => PostError::Unauthorized(refusal),
         _ => PostError::Status(refusal),
     }
 }
 
-/// What a response says that is a problem. `None`: it is none, or a large one.
-async fn problem(response: &mut Response) -> Option<String> {
+/// What a response says that is a problem, and its code. `None`: it is none, or a large one.
+async fn problem(response: &mut Response) -> Option<(Option<ErrorCode>, Option<String>)> {
     if !is_media(response, PROBLEM_JSON) {
         return None;
     }
@@ -286,7 +296,8 @@ async fn problem(response: &mut Response) -> Option<String> {
         .map(|text| clean_and_cut(text.trim(), MAX_REASON_CHARS))
         .filter(|text| !text.is_empty())
         .collect();
-    (!said.is_empty()).then(|| said.join("; "))
+    let code = read_field::<String>(problem, "code").and_then(|code| ErrorCode::from_text(&code));
+    Some((code, (!said.is_empty()).then(|| said.join("; "))))
 }
 
 async fn read_body(response: &mut Response, max_bytes: usize) -> Result<Vec<u8>, PostError> {
@@ -299,6 +310,7 @@ async fn read_body(response: &mut Response, max_bytes: usize) -> Result<Vec<u8>,
             return Err(too_large());
         }
         body.extend_from_slice(&piece);
+        turns::after(piece.len()).await;
     }
     Ok(body)
 }

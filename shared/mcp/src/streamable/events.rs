@@ -7,6 +7,7 @@ use reqwest::Response;
 
 use super::endpoint::reason;
 use crate::sse::{Decoder, Event};
+use crate::turns;
 
 /// Events as they come.
 pub(crate) struct EventStream {
@@ -14,6 +15,8 @@ pub(crate) struct EventStream {
     decoder: Decoder,
     ready: VecDeque<Event>,
     failed: bool,
+    /// How many bytes the event had that was handed out last.
+    handed: usize,
 }
 
 /// Why a stream cannot be read on.
@@ -27,13 +30,15 @@ pub(crate) enum StreamError {
 
 impl EventStream {
     pub(crate) fn new(response: Response) -> Self {
-        Self { response, decoder: Decoder::new(MAX_MESSAGE_BYTES), ready: VecDeque::new(), failed: false }
+        Self { response, decoder: Decoder::new(MAX_MESSAGE_BYTES), ready: VecDeque::new(), failed: false, handed: 0 }
     }
 
-    /// The next event; `None` at the end.
+    /// The next event; `None` at the end. Lets others run in between, however fast events come.
     pub(crate) async fn next(&mut self) -> Result<Option<Event>, StreamError> {
         loop {
+            turns::after(std::mem::take(&mut self.handed)).await;
             if let Some(event) = self.ready.pop_front() {
+                self.handed = event.data.as_ref().map_or(0, String::len);
                 return Ok(Some(event));
             }
             if self.failed {

@@ -13,6 +13,8 @@ const FIRST_WAIT: Duration = Duration::from_millis(250);
 /// How long to wait at most, and how long a stream has to last to count as one that works: what stands between cuts
 /// streams on which nothing comes.
 const MAX_WAIT: Duration = Duration::from_secs(30);
+/// How long to wait at least between two looks, whatever the server wants.
+const MIN_WAIT: Duration = Duration::from_millis(100);
 /// How long a server may make us wait.
 const MAX_RETRY: Duration = Duration::from_secs(300);
 /// How often the stream of an answer is looked for without anything coming.
@@ -101,6 +103,12 @@ impl<'a> Follow<'a> {
                 }
                 Ok(None) => "the stream ended before the answer".to_owned(),
                 Err(StreamError::Broke(why)) => why,
+                Err(StreamError::TooLarge(why)) if self.standalone => {
+                    tracing::warn!(%why, "the stream of an MCP server is begun anew; what it told is lost");
+                    // After the last event the same one would come again.
+                    self.last_id = None;
+                    why
+                }
                 Err(StreamError::TooLarge(why)) => return Err(Broken::BadAnswer(why)),
             };
             self.stream = None;
@@ -163,7 +171,7 @@ impl Patience {
         let wait = match self.retry {
             None => grown,
             // What the server wants at first, more if nothing comes of it.
-            Some(retry) if self.failures == 0 => retry.min(MAX_RETRY),
+            Some(retry) if self.failures == 0 => retry.clamp(MIN_WAIT, MAX_RETRY),
             Some(retry) => retry.min(MAX_RETRY).max(grown),
         };
         self.failures = self.failures.saturating_add(1);
@@ -188,5 +196,13 @@ mod tests {
         assert_eq!(waits(60, 20), [FIRST_WAIT; 20]);
         assert_eq!(waits(1, 10).last(), Some(&MAX_WAIT));
         assert_eq!(waits(60, 1), [FIRST_WAIT]);
+    }
+
+    #[test]
+    fn no_server_makes_us_come_back_without_a_pause() {
+        for (retry, expected) in [(0, MIN_WAIT), (99, MIN_WAIT), (200, Duration::from_millis(200))] {
+            let mut patience = Patience { retry: Some(Duration::from_millis(retry)), failures: 0 };
+            assert_eq!(patience.next_wait(), expected);
+        }
     }
 }

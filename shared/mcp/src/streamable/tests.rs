@@ -4,7 +4,7 @@ use tokio::sync::mpsc;
 
 use super::testing::HttpServer;
 use super::*;
-use crate::client::testing::{Heard, Tasks, open, raw};
+use crate::client::testing::{Heard, TOO_MANY_IN_A_TURN, Tasks, most_in_a_turn, open, raw};
 use crate::client::{Connection, Preferred, Progress};
 use crate::error::{ConnectError, RpcError};
 use crate::headers::ParamHeaders;
@@ -201,6 +201,22 @@ async fn what_a_stream_says_belongs_to_its_request() {
 }
 
 #[tokio::test]
+async fn others_have_their_turn_however_fast_a_stream_speaks() {
+    let mut own = None;
+    let shake = async |server: &mut HttpServer| {
+        initialize(server, Some("s1")).await;
+        own = Some(server.next(Method::GET).await.stream());
+    };
+    let Opened { heard, connection: _connection, server: _server, tasks: _tasks } =
+        connect(SESSION, shake).await.unwrap();
+    let all = 50 * TOO_MANY_IN_A_TURN;
+    let told = "data: {\"jsonrpc\":\"2.0\",\"method\":\"m\"}\n\n".repeat(all);
+    let own = own.unwrap();
+    let ((), most) = tokio::join!(own.text(&told), most_in_a_turn(&heard, all));
+    assert!(most < TOO_MANY_IN_A_TURN, "{most}");
+}
+
+#[tokio::test]
 async fn a_request_that_is_cancelled_takes_its_questions_with_it() {
     let Opened { connection, mut server, mut heard, .. } = session().await;
     let options = RequestOptions::default();
@@ -339,6 +355,23 @@ async fn the_server_speaks_on_its_own_stream_across_breaks() {
     server.next(Method::GET).await.answer(404, "text/plain", "");
     connection.closed().cancelled().await;
     tasks.join().await;
+}
+
+#[tokio::test]
+async fn an_event_beyond_all_limits_does_not_end_the_servers_own_stream() {
+    let mut own = None;
+    let shake = async |server: &mut HttpServer| {
+        initialize(server, Some("s1")).await;
+        own = Some(server.next(Method::GET).await.stream());
+    };
+    let Opened { connection: _connection, mut server, mut heard, .. } = connect(SESSION, shake).await.unwrap();
+    let large = "x".repeat(footbridge_shared::limits::MAX_MESSAGE_BYTES);
+    let own = own.unwrap();
+    own.text(&format!("id: 5\nretry: 1\ndata:\n\ndata: {large}\n\n")).await;
+    let get = server.next(Method::GET).await;
+    assert!(!get.headers.contains_key("last-event-id"));
+    get.stream().message(&json!({"jsonrpc": "2.0", "method": "two"})).await;
+    assert_eq!(heard.recv().await, Some(Heard::Told(None, "two".to_owned(), None)));
 }
 
 #[tokio::test]

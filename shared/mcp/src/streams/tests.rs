@@ -3,7 +3,7 @@ use tokio::io::{AsyncBufReadExt as _, AsyncWriteExt as _, BufReader, DuplexStrea
 use tokio::sync::mpsc;
 
 use super::*;
-use crate::client::testing::{Heard, Tasks, open, raw};
+use crate::client::testing::{Heard, TOO_MANY_IN_A_TURN, Tasks, most_in_a_turn, open, raw};
 use crate::client::{Connection, Preferred, Progress};
 use crate::error::{ConnectError, RpcError};
 use crate::list::{ListLimits, list_all};
@@ -276,6 +276,60 @@ async fn an_answer_beyond_all_limits_ends_its_request_at_once() {
 }
 
 #[tokio::test]
+async fn what_a_server_says_of_itself_is_kept_within_limits() {
+    let stating = async |key: &str, value: Value| {
+        let server = json!({"protocolVersion": "2025-06-18", key: value});
+        let opened = connect(SESSION, async |end| {
+            let asked = end.expect("initialize").await;
+            end.answer(&asked, server).await;
+        });
+        opened.await.map(|opened| opened.connection.server())
+    };
+    let described = stating("instructions", json!("ü".repeat(64 * 1024))).await.unwrap();
+    let instructions = described.instructions.as_deref().unwrap();
+    assert!(instructions.len() < 65 * 1024 && instructions.ends_with("are longer]"));
+    for name in ["serverInfo", "capabilities"] {
+        let refused = stating(name, json!({"x": "x".repeat(64 * 1024)})).await.err().unwrap();
+        assert!(refused.to_string().contains(&format!("`{name}` has more than")), "{refused}");
+    }
+}
+
+#[tokio::test]
+async fn others_have_their_turn_however_fast_a_server_speaks() {
+    let Opened { connection: _connection, mut server, heard, .. } = session().await;
+    let told = format!("{}\n", r#"{"jsonrpc":"2.0","method":"m"}"#);
+    let all = 50 * TOO_MANY_IN_A_TURN;
+    let text = told.repeat(all);
+    let (written, most) = tokio::join!(server.writer.write_all(text.as_bytes()), most_in_a_turn(&heard, all));
+    written.unwrap();
+    assert!(most < TOO_MANY_IN_A_TURN, "{most}");
+}
+
+#[tokio::test]
+async fn others_have_their_turn_after_every_large_message() {
+    let Opened { connection: _connection, mut server, heard, .. } = session().await;
+    let large = json!({"jsonrpc": "2.0", "method": "m", "params": "x".repeat(16 * 1024)});
+    let text = format!("{large}\n").repeat(40);
+    let (written, most) = tokio::join!(server.writer.write_all(text.as_bytes()), most_in_a_turn(&heard, 40));
+    written.unwrap();
+    assert_eq!(most, 1);
+}
+
+#[tokio::test]
+async fn a_batch_beyond_all_limits_ends_its_requests_at_once() {
+    let Opened { connection, mut server, noise: _noise, .. } = session().await;
+    let serving = async {
+        let (first, second) = (server.expect("a").await, server.expect("b").await);
+        let answer = |asked: &Value, text: &str| json!({"jsonrpc": "2.0", "id": asked["id"], "result": {"t": text}});
+        let batch = json!([answer(&first, "1"), answer(&second, &"x".repeat(MAX_MESSAGE_BYTES))]);
+        server.write(&batch.to_string()).await;
+    };
+    let ask = |method| connection.request(method, None, RequestOptions::default());
+    let (first, second, ()) = tokio::join!(ask("a"), ask("b"), serving);
+    assert!(matches!((first, second), (Err(RequestError::BadAnswer(_)), Err(RequestError::BadAnswer(_)))));
+}
+
+#[tokio::test]
 async fn progress_comes_to_whom_it_belongs() {
     let Opened { connection, mut server, mut heard, .. } = session().await;
     let (tell, mut told) = mpsc::unbounded_channel();
@@ -285,8 +339,10 @@ async fn progress_comes_to_whom_it_belongs() {
         let asked = server.expect("m").await;
         let token = asked["params"]["_meta"]["progressToken"].clone();
         assert_eq!(token, asked["id"]);
-        for token in [json!("theirs"), json!(99), token] {
-            let params = json!({"progressToken": token, "progress": 0.5, "message": "half"});
+        for (token, message) in
+            [(json!("theirs"), "half"), (json!(99), "half"), (token.clone(), "half"), (token, &"ü".repeat(9000))]
+        {
+            let params = json!({"progressToken": token, "progress": 0.5, "message": message});
             server
                 .write(&json!({"jsonrpc": "2.0", "method": "notifications/progress", "params": params}).to_string())
                 .await;
@@ -298,6 +354,7 @@ async fn progress_comes_to_whom_it_belongs() {
     let (answer, ()) = tokio::join!(connection.request("m", Some(params), options), serving);
     answer.unwrap();
     assert_eq!(told.recv().await, Some((0.5, Some("half".to_owned()))));
+    assert_eq!(told.recv().await, Some((0.5, Some("ü".repeat(8192)))));
     assert_eq!(told.recv().await, None);
     let message = Heard::Told(None, "notifications/message".to_owned(), Some(r#"{"data":1.10}"#.to_owned()));
     assert_eq!(heard.recv().await, Some(message));
