@@ -61,6 +61,8 @@ use crate::domain::scope::Scope;
 use crate::lifecycle::Lifecycle;
 use crate::yaml::did_you_mean;
 
+/// What its paths begin with.
+pub(super) const ROOT: &str = "/mcp/";
 /// Where it is mounted.
 pub(super) const PATH: &str = "/mcp/{tenant}/{project}";
 /// How often sessions and waiting requests are looked at.
