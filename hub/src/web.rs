@@ -13,6 +13,7 @@ mod pages;
 mod resources;
 pub mod server;
 pub mod state;
+mod writes;
 pub mod ws;
 
 use std::sync::Arc;
