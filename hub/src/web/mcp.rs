@@ -5,6 +5,7 @@
 //! text of its result. Versions with sessions are also served without one: then every request stands alone, and its client
 //! cannot be asked anything.
 
+mod batch;
 mod client;
 mod completion;
 mod documents;
@@ -28,6 +29,7 @@ mod session;
 mod session_routes;
 mod sessions;
 mod sse;
+mod stateless;
 mod stream;
 mod subscribe;
 mod tickets;

@@ -3,7 +3,8 @@
 use axum::http::header::CONTENT_TYPE;
 use axum::http::{HeaderValue, StatusCode};
 use axum::response::{IntoResponse, Response};
-use footbridge_mcp::{Fields, Message, Raw, RequestId, RpcError, codes, meta as names};
+use footbridge_mcp::headers::JSON;
+use footbridge_mcp::{Fields, Message, Raw, RequestId, RpcError, codes, meta as names, response_text};
 use serde_json::value::RawValue;
 
 /// Most messages of one batch.
@@ -14,8 +15,6 @@ pub(super) const MAX_ID_BYTES: usize = 256;
 pub(super) const MAX_PROGRESS_TOKEN_BYTES: usize = 256;
 /// Most that a client can say of what it can do, in bytes: a session keeps it.
 pub(super) const MAX_CAPABILITIES_BYTES: usize = 64 * 1024;
-/// The content type of a message.
-pub(super) const JSON: &str = "application/json";
 
 /// A request of a client.
 pub(super) struct Request {
@@ -135,8 +134,7 @@ impl Refusal {
 
 impl IntoResponse for Refusal {
     fn into_response(self) -> Response {
-        let id = self.id.as_ref().map_or("null", RequestId::as_json);
-        json_response(self.status, error_text(id, &self.error))
+        json_response(self.status, response_text(self.id.as_ref(), Err(&self.error)))
     }
 }
 
@@ -145,51 +143,6 @@ pub(super) fn json_response(status: StatusCode, text: String) -> Response {
     let mut response = (status, text).into_response();
     response.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static(JSON));
     response
-}
-
-/// The answer to a request, on one line.
-pub(super) fn response_text(id: &RequestId, outcome: &Result<Raw, RpcError>) -> String {
-    match outcome {
-        Ok(result) => {
-            let (id, result) = (id.as_json(), one_line(result.get()));
-            let mut text = String::with_capacity(id.len() + result.len() + 40);
-            text.push_str(r#"{"jsonrpc":"2.0","id":"#);
-            text.push_str(id);
-            text.push_str(r#","result":"#);
-            text.push_str(&result);
-            text.push('}');
-            text
-        }
-        Err(error) => error_text(id.as_json(), error),
-    }
-}
-
-/// An error that answers what has no id that could be read.
-pub(super) fn unnamed_error_text(error: &RpcError) -> String {
-    error_text("null", error)
-}
-
-fn error_text(id: &str, error: &RpcError) -> String {
-    // Texts and raw values can always be written.
-    let error = serde_json::to_string(error).unwrap_or_default();
-    format!(r#"{{"jsonrpc":"2.0","id":{id},"error":{}}}"#, one_line(&error))
-}
-
-/// A notification, on one line.
-pub(super) fn notification_text(method: &str, params: &RawValue) -> String {
-    let method = serde_json::Value::from(method);
-    format!(r#"{{"jsonrpc":"2.0","method":{method},"params":{}}}"#, one_line(params.get()))
-}
-
-/// A request of ours, on one line.
-pub(super) fn request_text(id: u64, method: &str, params: &RawValue) -> String {
-    let method = serde_json::Value::from(method);
-    format!(r#"{{"jsonrpc":"2.0","id":{id},"method":{method},"params":{}}}"#, one_line(params.get()))
-}
-
-/// JSON on one line: between its tokens a line end says nothing, and within a text it is written as an escape.
-fn one_line(json: &str) -> std::borrow::Cow<'_, str> {
-    if json.contains(['\n', '\r']) { json.replace(['\n', '\r'], " ").into() } else { json.into() }
 }
 
 /// An object from fields that are values.
@@ -249,13 +202,5 @@ mod tests {
             assert_eq!(refusal.error.code, code);
             assert!(refusal.error.data.unwrap().get().contains("hint"));
         }
-    }
-
-    #[test]
-    fn what_has_lines_is_written_on_one() {
-        let result: Raw = serde_json::from_str("{\n \"a\": \"x\\ny\"\r\n}").unwrap();
-        let text = response_text(&RequestId::number(1), &Ok(result));
-        assert_eq!(text.lines().count(), 1);
-        assert_eq!(serde_json::from_str::<serde_json::Value>(&text).unwrap()["result"]["a"], "x\ny");
     }
 }

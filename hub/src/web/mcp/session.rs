@@ -4,7 +4,7 @@ use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
 use std::time::Duration;
 
-use footbridge_mcp::{Raw, RequestId, RpcError, Version, codes, declined};
+use footbridge_mcp::{Raw, RequestId, RpcError, Version, call_text, codes, declined};
 use footbridge_shared::id::Subject;
 use parking_lot::Mutex;
 use tokio::sync::oneshot;
@@ -13,7 +13,7 @@ use tokio_util::sync::{CancellationToken, DropGuard};
 
 use super::level::Level;
 use super::listen::Shown;
-use super::message::{notification_text, object, request_text};
+use super::message::object;
 use super::peer::View;
 use super::stream::Stream;
 use crate::domain::scope::Scope;
@@ -179,7 +179,7 @@ impl Session {
             state.questions.insert(number, tell);
             (number, answer)
         };
-        let written = stream.send(request_text(number, method, params));
+        let written = stream.send(call_text(Some(&RequestId::number(number)), method, Some(params)));
         let _question = Question { session: self, stream, number, written, bytes };
         tokio::select! {
             biased;
@@ -313,7 +313,7 @@ impl Drop for Question<'_> {
         self.stream.release(self.written);
         if open {
             let params = object([("requestId", self.number.into())]);
-            self.stream.tell(notification_text("notifications/cancelled", &params));
+            self.stream.tell(call_text(None, "notifications/cancelled", Some(&params)));
         }
     }
 }

@@ -6,12 +6,12 @@ use axum::Extension;
 use axum::extract::State;
 use axum::http::{HeaderMap, StatusCode};
 use axum::response::{IntoResponse as _, Response};
+use footbridge_mcp::call_text;
+use footbridge_mcp::headers::{LAST_EVENT_ID, SESSION_ID};
 use footbridge_shared::ErrorCode;
 use futures::FutureExt as _;
 
 use super::listen::{Listener, Wanted};
-use super::message::notification_text;
-use super::mode::SESSION_HEADER;
 use super::peer::Peer;
 use super::serve::Accepts;
 use super::session::Session;
@@ -26,9 +26,6 @@ use crate::web::body::Params;
 use crate::web::error::{ApiError, ApiResult};
 use crate::web::state::AppState;
 
-/// The header with which a client says what it has seen.
-const LAST_EVENT_ID: &str = "last-event-id";
-
 async fn session(
     state: &Arc<AppState>,
     scope: &Arc<Scope>,
@@ -37,7 +34,7 @@ async fn session(
     headers: &HeaderMap,
 ) -> ApiResult<Arc<Session>> {
     let (view, _) = query.view(state, scope, principal).await?;
-    let Some(id) = headers.get(SESSION_HEADER) else {
+    let Some(id) = headers.get(&SESSION_ID) else {
         return Err(ApiError::new(
             ErrorCode::MethodNotAllowed,
             "this is for sessions: the header Mcp-Session-Id is missing",
@@ -65,7 +62,7 @@ pub(super) async fn get(
             .hint("leave it out to hear what comes from now on; a request whose answer was lost has to be sent again")
     };
     let mut seen = None;
-    if let Some(last) = headers.get(LAST_EVENT_ID) {
+    if let Some(last) = headers.get(&LAST_EVENT_ID) {
         let (number, event) = last.to_str().ok().and_then(place).ok_or_else(unknown)?;
         if number > 0 {
             let stream = session.stream(number).filter(|stream| event <= stream.last()).ok_or_else(unknown)?;
@@ -102,7 +99,7 @@ pub(super) async fn get(
         loop {
             tokio::select! {
                 () = soft.cancelled() => break,
-                (method, params) = listener.next() => told.tell(notification_text(&method, &params)),
+                (method, params) = listener.next() => told.tell(call_text(None, &method, Some(&params))),
             }
         }
         stop.cancel();
