@@ -94,9 +94,15 @@ impl Mcp {
     }
 
     async fn sweep(self, lifecycle: Lifecycle) {
+        let mut closed = false;
         loop {
             tokio::select! {
                 () = lifecycle.hard().cancelled() => break,
+                // What waits for its client waits in vain from here on.
+                () = lifecycle.soft().cancelled(), if !closed => {
+                    closed = true;
+                    self.tickets().close();
+                }
                 () = tokio::time::sleep(SWEEP) => {
                     self.sessions().sweep();
                     self.tickets().sweep();
@@ -104,7 +110,7 @@ impl Mcp {
             }
         }
         // Sessions end with the process: what runs in them still says that it was cut off.
-        self.tickets().clear();
+        self.tickets().close();
     }
 
     fn sessions(&self) -> &Sessions {

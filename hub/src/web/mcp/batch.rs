@@ -58,8 +58,10 @@ pub(super) async fn many(
                 }
             }
             Ok(Incoming::Response { id, outcome }) => {
-                if let (Some(session), Some(id)) = (&session, id) {
-                    session.answered(&id, outcome);
+                if let (Some(session), Some(id)) = (&session, id)
+                    && let Err(error) = session.answered(&id, outcome)
+                {
+                    works.push(std::future::ready(Some(response_text(None, Err(&error)))).boxed());
                 }
             }
         }

@@ -33,6 +33,16 @@ pub(super) fn header_version(headers: &HeaderMap) -> Result<Option<&str>, RpcErr
     }
 }
 
+/// Checks the version of what is no message. Whether it is one with sessions.
+pub(super) fn check_version(headers: &HeaderMap) -> Result<bool, RpcError> {
+    match header_version(headers)? {
+        Some(version) if version != Version::V2024_11_05.as_str() => {
+            Ok(spoken(version)?.lifecycle() == Lifecycle::Session)
+        }
+        _ => Ok(true),
+    }
+}
+
 /// A version by its name, if it is spoken here.
 fn spoken(name: &str) -> Result<Version, RpcError> {
     Version::parse(name).filter(|version| VERSIONS.contains(version)).ok_or_else(|| unsupported(name))

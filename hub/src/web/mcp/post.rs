@@ -19,7 +19,7 @@ use super::message::{self, Body, Incoming, MAX_CAPABILITIES_BYTES, Refusal, Requ
 use super::mode::{self, Mode};
 use super::peer::{Peer, View};
 use super::serve::{Accepts, Answers, cut_off, serve};
-use super::session::Session;
+use super::session::{Session, session_over};
 use super::stateless::stateless;
 use super::stream::Stream;
 use super::{Query, batch, methods};
@@ -137,10 +137,10 @@ async fn one(sender: Sender, headers: &HeaderMap, mode: Mode, incoming: Incoming
         }
         (Incoming::Response { id, outcome }, Mode::Session(session)) => {
             session.touch();
-            if let Some(id) = id {
-                session.answered(&id, outcome);
-            }
-            Ok(StatusCode::ACCEPTED.into_response())
+            Ok(match id.map_or(Ok(()), |id| session.answered(&id, outcome)) {
+                Ok(()) => StatusCode::ACCEPTED.into_response(),
+                Err(error) => Refusal::bad(error).into_response(),
+            })
         }
         (Incoming::Response { .. }, _) => {
             let error = RpcError::new(codes::INVALID_REQUEST, "without a session nothing was asked");
@@ -210,6 +210,7 @@ pub(super) fn in_session(
         Err(error) => return std::future::ready(Some(response_text(Some(&request.id), Err(&error)))).boxed(),
     };
     let stated = Stated { progress: progress(accepts, &request.meta), ..Stated::default() };
+    let ended = session.ended.clone();
     let way = if accepts.events { Way::Session(session) } else { Way::Nobody };
     let client = Client::new(peer, way, stated, stream.clone());
     let (peer, hard) = (peer.clone(), peer.state.lifecycle.hard().clone());
@@ -217,7 +218,9 @@ pub(super) fn in_session(
         let Request { id, method, params, meta } = request;
         tokio::select! {
             biased;
-            () = running.stop.cancelled() => None,
+            () = running.stop.cancelled() => {
+                ended.is_cancelled().then(|| response_text(Some(&id), Err(&session_over())))
+            }
             outcome = methods::answer(peer, client, &method, params, meta) => Some(response_text(Some(&id), outcome.as_deref())),
             () = hard.cancelled() => Some(response_text(Some(&id), Err(&cut_off()))),
         }

@@ -12,6 +12,8 @@ use footbridge_shared::ErrorCode;
 use futures::FutureExt as _;
 
 use super::listen::{Listener, Wanted};
+use super::message::Refusal;
+use super::mode;
 use super::peer::Peer;
 use super::serve::Accepts;
 use super::session::Session;
@@ -32,9 +34,10 @@ async fn session(
     principal: &Principal,
     query: &Query,
     headers: &HeaderMap,
+    with_sessions: bool,
 ) -> ApiResult<Arc<Session>> {
     let (view, _) = query.view(state, scope, principal).await?;
-    let Some(id) = headers.get(&SESSION_ID) else {
+    let Some(id) = headers.get(&SESSION_ID).filter(|_| with_sessions) else {
         return Err(ApiError::new(
             ErrorCode::MethodNotAllowed,
             "this is for sessions: the header Mcp-Session-Id is missing",
@@ -55,7 +58,11 @@ pub(super) async fn get(
     if !Accepts::of(&headers).events {
         return Ok(super::not_acceptable("text/event-stream"));
     }
-    let session = session(&state, &scope, &principal, &query, &headers).await?;
+    let with_sessions = match mode::check_version(&headers) {
+        Ok(with_sessions) => with_sessions,
+        Err(error) => return Ok(Refusal::bad(error).into_response()),
+    };
+    let session = session(&state, &scope, &principal, &query, &headers, with_sessions).await?;
     session.touch();
     let unknown = || {
         ApiError::new(ErrorCode::BadRequest, "`Last-Event-ID` is of no stream that is kept")
@@ -67,8 +74,16 @@ pub(super) async fn get(
         if number > 0 {
             let stream = session.stream(number).filter(|stream| event <= stream.last()).ok_or_else(unknown)?;
             let reader = Reader { stream, seen: event };
-            let (token, until) = (principal.ended.clone(), Some(session.ended.clone()));
-            return Ok(respond(Showing { reader, primed: session.primes(), token, until, feed: None, _guard: () }));
+            let token = principal.ended.clone();
+            // It ends with its answer, also when the session does.
+            return Ok(respond(Showing {
+                reader,
+                primed: session.primes(),
+                token,
+                until: None,
+                feed: None,
+                _guard: (),
+            }));
         }
         seen = Some(event);
     }
@@ -117,7 +132,11 @@ pub(super) async fn delete(
     Params(query): Params<Query>,
     headers: HeaderMap,
 ) -> ApiResult<Response> {
-    let session = session(&state, &scope, &principal, &query, &headers).await?;
+    let with_sessions = match mode::check_version(&headers) {
+        Ok(with_sessions) => with_sessions,
+        Err(error) => return Ok(Refusal::bad(error).into_response()),
+    };
+    let session = session(&state, &scope, &principal, &query, &headers, with_sessions).await?;
     state.mcp.sessions().remove(&session);
     Ok(StatusCode::NO_CONTENT.into_response())
 }

@@ -10,7 +10,7 @@ use futures::future::BoxFuture;
 use tokio::sync::mpsc;
 
 use super::client::{Client, MAX_ASKS, Stated, Way};
-use super::message::{Refusal, Request};
+use super::message::{Refusal, Request, is_object, no_object, taken_apart};
 use super::peer::Peer;
 use super::post::progress;
 use super::serve::{Accepts, Answers, serve};
@@ -48,6 +48,11 @@ fn begin(peer: &Arc<Peer>, accepts: Accepts, stream: &Arc<Stream>, request: Requ
     };
     let progress = progress(accepts, &meta);
     let (tickets, token) = (peer.state.mcp.tickets(), peer.principal.ended.clone());
+    let responses = match responses(&params) {
+        Ok(responses) => responses,
+        // Nothing is taken: what waits can be answered again.
+        Err(error) => return std::future::ready(stateless_answer(&id, Err(error))).boxed(),
+    };
     let waited = match params.read::<String>("requestState").filter(|state| tickets.is_ticket(state)) {
         None => None,
         Some(state) => match tickets.take(&state, &about) {
@@ -60,7 +65,6 @@ fn begin(peer: &Arc<Peer>, accepts: Accepts, stream: &Arc<Stream>, request: Requ
     };
     let asked = match waited {
         Some(mut asked) => {
-            let responses = params.get("inputResponses").and_then(|raw| Fields::of(raw)).unwrap_or_default();
             asked.client.attach(stream.clone(), progress);
             asked.answer(&responses);
             asked
@@ -101,6 +105,17 @@ fn begin(peer: &Arc<Peer>, accepts: Accepts, stream: &Arc<Stream>, request: Requ
     .boxed()
 }
 
+/// What a client answers to what it was asked.
+fn responses(params: &Fields) -> Result<Fields, RpcError> {
+    let Some(raw) = params.get("inputResponses") else { return Ok(Fields::new()) };
+    let responses = taken_apart("`inputResponses`", raw)?;
+    if let Some((name, _)) = responses.iter().find(|(_, response)| !is_object(response)) {
+        let name = footbridge_shared::text::clean_and_cut(name, 80);
+        return Err(no_object(&format!("`inputResponses.{name}`")));
+    }
+    Ok(responses)
+}
+
 /// An answer with the status that goes with it.
 fn stateless_answer(id: &RequestId, outcome: Result<Raw, RpcError>) -> Answers {
     let status = match &outcome {
@@ -115,4 +130,24 @@ fn stateless_answer(id: &RequestId, outcome: Result<Raw, RpcError>) -> Answers {
         _ => StatusCode::OK,
     };
     Answers { status, ..Answers::one(Some(response_text(Some(id), outcome.as_deref()))) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn answers_to_questions_are_objects() {
+        for (text, fits) in [
+            ("{}", true),
+            (r#"{"inputResponses":{"a":{"action":"decline"}}}"#, true),
+            (r#"{"inputResponses":{"a":{},"b":"junk"}}"#, false),
+            (r#"{"inputResponses":{"a":null}}"#, false),
+            (r#"{"inputResponses":["weird"]}"#, false),
+        ] {
+            let params: Fields = serde_json::from_str(text).unwrap();
+            let read = responses(&params).map_err(|error| error.code);
+            assert_eq!(read.err(), (!fits).then_some(codes::INVALID_PARAMS), "{text}");
+        }
+    }
 }
