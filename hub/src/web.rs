@@ -9,9 +9,11 @@ pub mod host;
 mod in_flight;
 pub mod mcp;
 mod page;
+mod pages;
 mod resources;
 pub mod server;
 pub mod state;
+mod writes;
 pub mod ws;
 
 use std::sync::Arc;
@@ -43,6 +45,8 @@ pub fn router(state: Arc<AppState>) -> Router {
         .method_not_allowed_fallback(error::method_not_allowed)
         .fallback(error::no_route)
         .layer(DefaultBodyLimit::max(MAX_BODY_BYTES))
+        // Before the token is looked at, and before what is no route: a browser asks first whether it may ask.
+        .layer(from_fn_with_state(state.clone(), pages::guard))
         // Answers hold what one subject may see: no cache on the way keeps them, no browser guesses their type.
         .layer(SetResponseHeaderLayer::if_not_present(CACHE_CONTROL, HeaderValue::from_static("no-store")))
         .layer(SetResponseHeaderLayer::overriding(X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff")))

@@ -53,7 +53,7 @@ const fn rule(method: &'static str, path: &'static str, reach: Reach, roles: &'s
 const INVOKE: &str = "/v1/{tenant}/{project}/tools/{name}/invoke";
 
 /// Where feet come in.
-const FOOT_SOCKET: &str = "/ws/foot";
+pub(super) const FOOT_SOCKET: &str = "/ws/foot";
 
 const READ: &[Role] = &[Role::Viewer, Role::Engine, Role::Configure];
 const READ_DOCUMENTS: &[Role] = &[Role::Viewer, Role::Configure];
@@ -121,11 +121,6 @@ pub(super) async fn guard(
     next: Next,
 ) -> Response {
     let path = matched.as_str();
-    if [mcp::PATH, FOOT_SOCKET].contains(&path)
-        && let Err(error) = state.hosts.check(request.headers())
-    {
-        return error.into_response();
-    }
     match admit(&state, path, params, &mut request) {
         Ok(()) => {
             let place = Place::default();
@@ -139,8 +134,7 @@ pub(super) async fn guard(
                 "{}{}{}",
                 base_url(&state.hosts, request.headers()),
                 mcp::metadata::OF_HUB,
-                // A path may hold quotes, which would end the text here.
-                request.uri().path().replace('"', "%22").replace('\\', "%5C")
+                quotable(request.uri().path())
             );
             let mut response = error.into_response();
             if let Ok(value) =
@@ -156,6 +150,19 @@ pub(super) async fn guard(
         }
         Err(error) => error.into_response(),
     }
+}
+
+/// A path without what would end the text that it is quoted in, or mean something to whoever takes the header apart.
+fn quotable(path: &str) -> String {
+    let mut text = String::with_capacity(path.len());
+    for byte in path.bytes() {
+        if byte.is_ascii_alphanumeric() || b"/%-._~".contains(&byte) {
+            text.push(char::from(byte));
+        } else {
+            text.push_str(&format!("%{byte:02X}"));
+        }
+    }
+    text
 }
 
 fn admit(
@@ -234,6 +241,12 @@ mod tests {
             .collect();
         let described: BTreeSet<(String, String)> = super::super::described_routes().into_iter().collect();
         assert_eq!(table, described);
+    }
+
+    #[test]
+    fn a_path_is_quoted_whatever_is_in_it() {
+        assert_eq!(quotable("/mcp/acme/web-2.x_y~"), "/mcp/acme/web-2.x_y~");
+        assert_eq!(quotable("/mcp/a\"b,x=\"y/b%20\\é"), "/mcp/a%22b%2Cx%3D%22y/b%20%5C%C3%A9");
     }
 
     #[test]

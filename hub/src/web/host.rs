@@ -5,7 +5,7 @@ use std::net::{IpAddr, SocketAddr};
 
 use axum::http::header::{HOST, ORIGIN};
 use axum::http::uri::Authority;
-use axum::http::{HeaderMap, Uri};
+use axum::http::{HeaderMap, HeaderValue, Uri};
 use footbridge_shared::ErrorCode;
 use footbridge_shared::text::clean_and_cut;
 
@@ -40,6 +40,12 @@ impl Site {
             _ => None,
         })?;
         Some(Self { scheme, host: plain(authority.host()), port })
+    }
+
+    /// As a browser says where a page is from: nothing but scheme, host and port.
+    fn of_page(text: &str) -> Option<Self> {
+        let (_, rest) = text.split_once("://")?;
+        if rest.contains(['/', '@', '?', '#']) { None } else { Self::parse(text) }
     }
 }
 
@@ -78,9 +84,16 @@ impl HostRules {
         self.loopback || self.public.is_some() || !self.hosts.is_empty()
     }
 
-    /// Checks where a request means to go, and which page sent it.
-    pub(super) fn check(&self, headers: &HeaderMap) -> Result<(), ApiError> {
-        let host = host(headers).ok_or_else(|| ApiError::new(ErrorCode::BadRequest, "the header Host is missing"))?;
+    /// Checks where a request means to go, and which page sent it: its origin, if a page did.
+    pub(super) fn check<'a>(&self, target: &Uri, headers: &'a HeaderMap) -> Result<Option<&'a HeaderValue>, ApiError> {
+        if target.authority().is_some() {
+            // Who reads it and who reads the header would differ.
+            return Err(ApiError::new(ErrorCode::BadRequest, "the target of the request is a whole URL")
+                .hint("send its path alone; the header Host says the rest"));
+        }
+        let host = host(headers).ok_or_else(|| {
+            ApiError::new(ErrorCode::BadRequest, "the header Host is missing, is there twice, or is no name and port")
+        })?;
         if !self.knows(&host) {
             let detail =
                 format!("the header Host says `{}`, and the hub is not known by that name", shown(host.as_str()));
@@ -88,10 +101,11 @@ impl HostRules {
                         `publicUrl`";
             return Err(refused("The hub does not answer by this name.", detail, hint));
         }
-        let Some(origin) = headers.get(ORIGIN) else { return Ok(()) };
+        let mut origins = headers.get_all(ORIGIN).iter();
+        let Some(origin) = origins.next() else { return Ok(None) };
         let text = origin.to_str().unwrap_or_default();
-        if Site::parse(text).is_some_and(|site| self.trusts(&site, &host)) {
-            Ok(())
+        if origins.next().is_none() && Site::of_page(text).is_some_and(|site| self.trusts(&site, &host)) {
+            Ok(Some(origin))
         } else {
             let detail =
                 format!("the header Origin says `{}`, and pages from there may not speak to the hub", shown(text));
@@ -127,8 +141,12 @@ fn refused(title: &str, detail: String, hint: &str) -> ApiError {
     error
 }
 
+/// The name by which the hub is asked for, if exactly one is there.
 fn host(headers: &HeaderMap) -> Option<Authority> {
-    headers.get(HOST)?.to_str().ok()?.parse().ok()
+    let mut values = headers.get_all(HOST).iter();
+    let host: Authority = values.next()?.to_str().ok()?.parse().ok()?;
+    // A name of a user before it is for readers that do not look closely.
+    (values.next().is_none() && !host.as_str().contains('@')).then_some(host)
 }
 
 fn shown(text: &str) -> String {
@@ -152,8 +170,6 @@ pub(super) fn base_url(rules: &HostRules, headers: &HeaderMap) -> String {
 
 #[cfg(test)]
 mod tests {
-    use axum::http::HeaderValue;
-
     use super::*;
 
     fn passes(rules: &HostRules, host: &str, origin: Option<&str>) -> bool {
@@ -162,7 +178,7 @@ mod tests {
         if let Some(origin) = origin {
             headers.insert(ORIGIN, HeaderValue::from_str(origin).unwrap());
         }
-        rules.check(&headers).is_ok()
+        rules.check(&Uri::from_static("/mcp/a/b"), &headers).is_ok()
     }
 
     fn rules(listens: &str, public: Option<&str>, hosts: &[&str], origins: &[&str]) -> HostRules {
@@ -204,7 +220,7 @@ mod tests {
             if let Some(origin) = origin {
                 headers.insert(ORIGIN, HeaderValue::from_static(origin));
             }
-            let problem = rules.check(&headers).unwrap_err().0;
+            let problem = rules.check(&Uri::from_static("/mcp/a/b"), &headers).unwrap_err().0;
             assert_eq!((problem.code, problem.status), (ErrorCode::Forbidden, 403));
             assert!(!problem.title.contains("role"), "{}", problem.title);
             assert!(problem.detail.contains(origin.unwrap_or(host)), "{}", problem.detail);
@@ -221,5 +237,33 @@ mod tests {
         for origin in ["http://localhost:3000", "https://evil.example", "null", "http://app.example"] {
             assert!(!passes(&rules, "localhost:7800", Some(origin)), "{origin}");
         }
+    }
+    #[test]
+    fn what_two_readers_could_read_differently_is_refused() {
+        let rules = rules("127.0.0.1:7800", None, &[], &["https://app.example"]);
+        for host in ["evil.example@localhost", "evil.example:80@localhost:7800", "localhost/x", ""] {
+            assert!(!passes(&rules, host, None), "{host}");
+        }
+        for origin in
+            ["https://evil.example@app.example", "https://app.example/x", "https://app.example/", "app.example"]
+        {
+            assert!(!passes(&rules, "localhost", Some(origin)), "{origin}");
+        }
+        let target = Uri::from_static("/mcp/a/b");
+        for (name, one, other) in [
+            (HOST, "localhost", "localhost"),
+            (HOST, "localhost", "evil.example"),
+            (ORIGIN, "https://app.example", "https://evil.example"),
+        ] {
+            let mut headers = HeaderMap::new();
+            headers.insert(HOST, HeaderValue::from_static("localhost"));
+            headers.insert(name.clone(), HeaderValue::from_static(one));
+            assert!(rules.check(&target, &headers).is_ok());
+            headers.append(name, HeaderValue::from_static(other));
+            assert!(rules.check(&target, &headers).is_err(), "{other}");
+        }
+        let mut headers = HeaderMap::new();
+        headers.insert(HOST, HeaderValue::from_static("localhost"));
+        assert!(rules.check(&Uri::from_static("http://localhost/mcp/a/b"), &headers).is_err());
     }
 }

@@ -5,6 +5,7 @@
 //! text of its result. Versions with sessions are also served without one: then every request stands alone, and its client
 //! cannot be asked anything.
 
+mod batch;
 mod client;
 mod completion;
 mod documents;
@@ -28,6 +29,7 @@ mod session;
 mod session_routes;
 mod sessions;
 mod sse;
+mod stateless;
 mod stream;
 mod subscribe;
 mod tickets;
@@ -61,6 +63,8 @@ use crate::domain::scope::Scope;
 use crate::lifecycle::Lifecycle;
 use crate::yaml::did_you_mean;
 
+/// What its paths begin with.
+pub(super) const ROOT: &str = "/mcp/";
 /// Where it is mounted.
 pub(super) const PATH: &str = "/mcp/{tenant}/{project}";
 /// How often sessions and waiting requests are looked at.
@@ -90,9 +94,15 @@ impl Mcp {
     }
 
     async fn sweep(self, lifecycle: Lifecycle) {
+        let mut closed = false;
         loop {
             tokio::select! {
                 () = lifecycle.hard().cancelled() => break,
+                // What waits for its client waits in vain from here on.
+                () = lifecycle.soft().cancelled(), if !closed => {
+                    closed = true;
+                    self.tickets().close();
+                }
                 () = tokio::time::sleep(SWEEP) => {
                     self.sessions().sweep();
                     self.tickets().sweep();
@@ -100,7 +110,7 @@ impl Mcp {
             }
         }
         // Sessions end with the process: what runs in them still says that it was cut off.
-        self.tickets().clear();
+        self.tickets().close();
     }
 
     fn sessions(&self) -> &Sessions {

@@ -14,6 +14,7 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 use super::in_flight::InFlight;
 use super::state::AppState;
+use super::writes::Writes;
 use crate::lifecycle::Lifecycle;
 
 /// Connections at once, feet included; further ones wait to be accepted.
@@ -87,7 +88,7 @@ async fn connection(socket: TcpStream, app: Router, lifecycle: Lifecycle, place:
     let served = http1::Builder::new()
         .timer(TokioTimer::new())
         .header_read_timeout(HEAD_TIMEOUT)
-        .serve_connection(TokioIo::new(socket), service)
+        .serve_connection(TokioIo::new(Writes::new(socket, lifecycle.soft().clone())), service)
         .with_upgrades();
     let mut served = pin!(served);
     let ended = tokio::select! {

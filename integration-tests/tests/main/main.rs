@@ -28,6 +28,7 @@ mod mcp_http;
 mod mcp_lossless;
 mod mcp_names;
 mod mcp_one_tool;
+mod mcp_pages;
 mod mcp_questions;
 mod mcp_real_servers;
 mod mcp_sessions;

@@ -29,6 +29,12 @@ impl Fields {
         serde_json::from_str(object.get()).ok()
     }
 
+    /// Takes an object apart that has at most so many fields, doubles counted. `None`: it has more, or is no object.
+    pub fn of_at_most(object: &RawValue, max: usize) -> Option<Self> {
+        let mut json = serde_json::Deserializer::from_str(object.get());
+        json.deserialize_map(Object { max }).ok()
+    }
+
     /// A field as it came.
     pub fn get(&self, name: &str) -> Option<&Raw> {
         self.0.iter().find(|(field, _)| field == name).map(|(_, value)| value)
@@ -100,21 +106,29 @@ impl Serialize for Fields {
 
 impl<'de> Deserialize<'de> for Fields {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        struct Object;
-        impl<'de> Visitor<'de> for Object {
-            type Value = Fields;
-            fn expecting(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-                f.write_str("an object")
+        deserializer.deserialize_map(Object { max: usize::MAX })
+    }
+}
+
+/// Reads the fields of an object, and stops when there are too many.
+struct Object {
+    max: usize,
+}
+
+impl<'de> Visitor<'de> for Object {
+    type Value = Fields;
+    fn expecting(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("an object")
+    }
+    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Fields, A::Error> {
+        let mut fields = Vec::new();
+        while let Some(field) = map.next_entry::<String, Raw>()? {
+            if fields.len() == self.max {
+                return Err(serde::de::Error::custom("it has too many fields"));
             }
-            fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Fields, A::Error> {
-                let mut fields = Vec::new();
-                while let Some(field) = map.next_entry::<String, Raw>()? {
-                    fields.push(field);
-                }
-                Ok(Fields(without_doubles(fields)))
-            }
+            fields.push(field);
         }
-        deserializer.deserialize_map(Object)
+        Ok(Fields(without_doubles(fields)))
     }
 }
 
@@ -222,6 +236,15 @@ pub(crate) struct Name<'a>(#[serde(borrow)] pub(crate) Cow<'a, str>);
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn an_object_with_too_many_fields_is_not_taken_apart() {
+        let raw: Raw = serde_json::from_str(r#"{"a":1,"b":2,"a":3}"#).unwrap();
+        assert_eq!(Fields::of_at_most(&raw, 3).map(|fields| fields.iter().count()), Some(2));
+        assert!(Fields::of_at_most(&raw, 2).is_none());
+        let list: Raw = serde_json::from_str("[1]").unwrap();
+        assert!(Fields::of_at_most(&list, 2).is_none());
+    }
 
     #[test]
     fn what_is_not_touched_stays_as_it_came() {

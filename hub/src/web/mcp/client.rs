@@ -3,7 +3,7 @@
 use std::sync::{Arc, LazyLock, OnceLock, Weak};
 
 use async_trait::async_trait;
-use footbridge_mcp::{Fields, InputRequired, Raw, RpcError, Version, changes, codes};
+use footbridge_mcp::{Fields, InputRequired, Raw, RpcError, Version, call_text, changes, codes};
 use footbridge_shared::message::Stream as OutputStream;
 use parking_lot::Mutex;
 use serde_json::Value;
@@ -11,7 +11,7 @@ use tokio::sync::{mpsc, oneshot};
 use tokio_util::sync::CancellationToken;
 
 use super::level::{Level, level_of};
-use super::message::{notification_text, object};
+use super::message::object;
 use super::peer::{Peer, View};
 use super::session::Session;
 use super::stream::Stream;
@@ -160,7 +160,7 @@ impl Client {
         if let Some(message) = message {
             params.set_value("message", message);
         }
-        self.stream().tell(notification_text("notifications/progress", &params.to_raw()));
+        self.stream().tell(call_text(None, "notifications/progress", Some(&params.to_raw())));
     }
 
     fn tell_output(&self, stream: OutputStream, data: &str) {
@@ -172,7 +172,7 @@ impl Client {
             OutputStream::Stderr => "stderr",
         };
         let params = object([("level", "info".into()), ("logger", logger.into()), ("data", data.into())]);
-        self.stream().tell(notification_text("notifications/message", &params));
+        self.stream().tell(call_text(None, "notifications/message", Some(&params)));
     }
 
     /// In the view of everything a person must know who asks.
@@ -302,7 +302,7 @@ impl McpClient for Client {
             _ => true,
         };
         if wanted {
-            self.stream().tell(notification_text(method, &params));
+            self.stream().tell(call_text(None, method, Some(&params)));
         }
     }
 }

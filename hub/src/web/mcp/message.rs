@@ -3,7 +3,9 @@
 use axum::http::header::CONTENT_TYPE;
 use axum::http::{HeaderValue, StatusCode};
 use axum::response::{IntoResponse, Response};
-use footbridge_mcp::{Fields, Message, Raw, RequestId, RpcError, codes, meta as names};
+use footbridge_mcp::headers::JSON;
+use footbridge_mcp::{Fields, Message, Raw, RequestId, RpcError, codes, meta as names, response_text};
+use serde::de::{Deserialize, Deserializer, SeqAccess, Visitor};
 use serde_json::value::RawValue;
 
 /// Most messages of one batch.
@@ -12,10 +14,11 @@ pub(super) const MAX_BATCH: usize = 100;
 pub(super) const MAX_ID_BYTES: usize = 256;
 /// Longest token under which progress is told, in bytes of its JSON.
 pub(super) const MAX_PROGRESS_TOKEN_BYTES: usize = 256;
+/// Fields of `params`, and of what is taken apart in it: each takes many times the bytes that it came with. What is in
+/// `arguments` does not count.
+pub(super) const MAX_FIELDS: usize = 1_000;
 /// Most that a client can say of what it can do, in bytes: a session keeps it.
 pub(super) const MAX_CAPABILITIES_BYTES: usize = 64 * 1024;
-/// The content type of a message.
-pub(super) const JSON: &str = "application/json";
 
 /// A request of a client.
 pub(super) struct Request {
@@ -57,12 +60,11 @@ impl Incoming {
 
 /// Parameters and what is in their `_meta`.
 fn fields(params: Option<Raw>) -> Result<(Fields, Fields), RpcError> {
-    let wrong = |what: &str| RpcError::new(codes::INVALID_PARAMS, format!("{what} must be an object"));
     let Some(params) = params else { return Ok((Fields::new(), Fields::new())) };
-    let params = Fields::of(&params).ok_or_else(|| wrong("`params`"))?;
+    let params = taken_apart("`params`", &params)?;
     let meta = match params.get("_meta") {
         None => Fields::new(),
-        Some(meta) => Fields::of(meta).ok_or_else(|| wrong("`params._meta`"))?,
+        Some(meta) => taken_apart("`params._meta`", meta)?,
     };
     if meta.get(names::PROGRESS_TOKEN).is_some_and(|token| token.get().len() > MAX_PROGRESS_TOKEN_BYTES) {
         let what = "`params._meta.progressToken`";
@@ -104,13 +106,39 @@ pub(super) fn read(body: &[u8]) -> Result<Body, Refusal> {
     if !text.trim_start().starts_with('[') {
         return one(text).map(Body::One);
     }
-    let messages: Vec<&RawValue> = serde_json::from_str(text)
+    let Listed(messages, count) = serde_json::from_str(text)
         .map_err(|error| Refusal::bad(RpcError::new(codes::PARSE_ERROR, format!("this is no JSON: {error}"))))?;
-    if messages.is_empty() || messages.len() > MAX_BATCH {
+    if count == 0 || count > MAX_BATCH {
         let message = format!("a batch has 1 to {MAX_BATCH} messages");
         return Err(Refusal::bad(RpcError::new(codes::INVALID_REQUEST, message)));
     }
     Ok(Body::Batch(messages.into_iter().map(|message| one(message.get())).collect()))
+}
+
+/// The messages of a batch, as many as may be, and how many there are.
+struct Listed<'a>(Vec<&'a RawValue>, usize);
+
+impl<'de> Deserialize<'de> for Listed<'de> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct Array;
+        impl<'de> Visitor<'de> for Array {
+            type Value = Listed<'de>;
+            fn expecting(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+                f.write_str("a list")
+            }
+            fn visit_seq<A: SeqAccess<'de>>(self, mut seq: A) -> Result<Listed<'de>, A::Error> {
+                let (mut messages, mut count) = (Vec::new(), 0);
+                while let Some(message) = seq.next_element::<&RawValue>()? {
+                    count += 1;
+                    if count <= MAX_BATCH {
+                        messages.push(message);
+                    }
+                }
+                Ok(Listed(messages, count))
+            }
+        }
+        deserializer.deserialize_seq(Array)
+    }
 }
 
 /// A JSON-RPC error that is the whole answer, with its status.
@@ -135,8 +163,7 @@ impl Refusal {
 
 impl IntoResponse for Refusal {
     fn into_response(self) -> Response {
-        let id = self.id.as_ref().map_or("null", RequestId::as_json);
-        json_response(self.status, error_text(id, &self.error))
+        json_response(self.status, response_text(self.id.as_ref(), Err(&self.error)))
     }
 }
 
@@ -147,49 +174,26 @@ pub(super) fn json_response(status: StatusCode, text: String) -> Response {
     response
 }
 
-/// The answer to a request, on one line.
-pub(super) fn response_text(id: &RequestId, outcome: &Result<Raw, RpcError>) -> String {
-    match outcome {
-        Ok(result) => {
-            let (id, result) = (id.as_json(), one_line(result.get()));
-            let mut text = String::with_capacity(id.len() + result.len() + 40);
-            text.push_str(r#"{"jsonrpc":"2.0","id":"#);
-            text.push_str(id);
-            text.push_str(r#","result":"#);
-            text.push_str(&result);
-            text.push('}');
-            text
-        }
-        Err(error) => error_text(id.as_json(), error),
-    }
+/// Whether JSON is an object.
+pub(super) fn is_object(raw: &Raw) -> bool {
+    raw.get().trim_start().starts_with('{')
 }
 
-/// An error that answers what has no id that could be read.
-pub(super) fn unnamed_error_text(error: &RpcError) -> String {
-    error_text("null", error)
+/// It is of another kind.
+pub(super) fn no_object(what: &str) -> RpcError {
+    RpcError::new(codes::INVALID_PARAMS, format!("{what} must be an object"))
 }
 
-fn error_text(id: &str, error: &RpcError) -> String {
-    // Texts and raw values can always be written.
-    let error = serde_json::to_string(error).unwrap_or_default();
-    format!(r#"{{"jsonrpc":"2.0","id":{id},"error":{}}}"#, one_line(&error))
-}
-
-/// A notification, on one line.
-pub(super) fn notification_text(method: &str, params: &RawValue) -> String {
-    let method = serde_json::Value::from(method);
-    format!(r#"{{"jsonrpc":"2.0","method":{method},"params":{}}}"#, one_line(params.get()))
-}
-
-/// A request of ours, on one line.
-pub(super) fn request_text(id: u64, method: &str, params: &RawValue) -> String {
-    let method = serde_json::Value::from(method);
-    format!(r#"{{"jsonrpc":"2.0","id":{id},"method":{method},"params":{}}}"#, one_line(params.get()))
-}
-
-/// JSON on one line: between its tokens a line end says nothing, and within a text it is written as an escape.
-fn one_line(json: &str) -> std::borrow::Cow<'_, str> {
-    if json.contains(['\n', '\r']) { json.replace(['\n', '\r'], " ").into() } else { json.into() }
+/// The fields of something that the client says.
+///
+/// # Errors
+/// It is no object, or has too many fields.
+pub(super) fn taken_apart(what: &str, raw: &RawValue) -> Result<Fields, RpcError> {
+    let wrong = || match raw.get().trim_start().starts_with('{') {
+        true => RpcError::new(codes::INVALID_PARAMS, format!("{what} has more than {MAX_FIELDS} fields")),
+        false => no_object(what),
+    };
+    Fields::of_at_most(raw, MAX_FIELDS).ok_or_else(wrong)
 }
 
 /// An object from fields that are values.
@@ -224,6 +228,23 @@ mod tests {
     }
 
     #[test]
+    fn what_has_too_many_fields_is_not_taken_apart() {
+        let fields = |count: usize| (0..count).map(|n| format!("\"f{n}\":{n}")).collect::<Vec<_>>().join(",");
+        let request =
+            |params: &str| read(format!(r#"{{"jsonrpc":"2.0","id":1,"method":"ping","params":{params}}}"#).as_bytes());
+        assert!(request(&format!("{{{}}}", fields(MAX_FIELDS))).is_ok());
+        assert!(request(&format!(r#"{{"arguments":{{{}}}}}"#, fields(2 * MAX_FIELDS))).is_ok());
+        for params in [fields(MAX_FIELDS + 1), format!(r#""_meta":{{{}}}"#, fields(MAX_FIELDS + 1))] {
+            let Err(refusal) = request(&format!("{{{params}}}")) else { panic!("it has too many") };
+            assert_eq!(refusal.error.code, codes::INVALID_PARAMS);
+            assert!(refusal.error.message.contains("1000"), "{}", refusal.error.message);
+        }
+        let long = format!("[{}1]", "1,".repeat(9_999));
+        let Ok(Listed(kept, count)) = serde_json::from_str(&long) else { panic!("it is a list") };
+        assert_eq!((kept.len(), count), (MAX_BATCH, 10_000));
+    }
+
+    #[test]
     fn what_is_kept_of_a_client_has_an_end() {
         let request = |id: &str, meta: &str| {
             read(format!(r#"{{"jsonrpc":"2.0","id":{id},"method":"ping","params":{{"_meta":{meta}}}}}"#).as_bytes())
@@ -249,13 +270,5 @@ mod tests {
             assert_eq!(refusal.error.code, code);
             assert!(refusal.error.data.unwrap().get().contains("hint"));
         }
-    }
-
-    #[test]
-    fn what_has_lines_is_written_on_one() {
-        let result: Raw = serde_json::from_str("{\n \"a\": \"x\\ny\"\r\n}").unwrap();
-        let text = response_text(&RequestId::number(1), &Ok(result));
-        assert_eq!(text.lines().count(), 1);
-        assert_eq!(serde_json::from_str::<serde_json::Value>(&text).unwrap()["result"]["a"], "x\ny");
     }
 }

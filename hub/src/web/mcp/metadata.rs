@@ -2,14 +2,16 @@
 
 use std::sync::Arc;
 
+use axum::extract::rejection::PathRejection;
 use axum::extract::{Path, State};
 use axum::http::HeaderMap;
 use axum::routing::get;
 use axum::{Json, Router};
+use footbridge_shared::ErrorCode;
 use footbridge_shared::id::{ProjectName, TenantName};
 use serde_json::{Value, json};
 
-use crate::web::error::ApiResult;
+use crate::web::error::{ApiError, ApiResult};
 use crate::web::host::base_url;
 use crate::web::state::AppState;
 
@@ -29,9 +31,11 @@ async fn of_hub(State(state): State<Arc<AppState>>, headers: HeaderMap) -> Json<
 /// The same for every tenant and project, whether or not it is there: who asks has no token. What can be no name has none.
 async fn of_endpoint(
     State(state): State<Arc<AppState>>,
-    Path((tenant, project)): Path<(String, String)>,
+    path: Result<Path<(String, String)>, PathRejection>,
     headers: HeaderMap,
 ) -> ApiResult<Json<Value>> {
+    let Path((tenant, project)) =
+        path.map_err(|_| ApiError::new(ErrorCode::BadRequest, "the path is not UTF-8 text"))?;
     let (tenant, project) = named(&tenant, &project)?;
     let base = base_url(&state.hosts, &headers);
     Ok(Json(described(&format!("{base}/mcp/{tenant}/{project}"))))

@@ -3,17 +3,13 @@
 use std::sync::Arc;
 
 use axum::http::HeaderMap;
+use footbridge_mcp::headers::PROTOCOL_VERSION;
 use footbridge_mcp::{Fields, Lifecycle, Raw, RpcError, Version, codes, meta as names};
 
 use super::headers;
 use super::hello::{VERSIONS, unsupported};
 use super::message::{Incoming, Refusal, Request};
 use super::session::Session;
-
-/// The header that names a session.
-pub(super) const SESSION_HEADER: &str = "mcp-session-id";
-/// The header that names a version.
-pub(super) const VERSION_HEADER: &str = "mcp-protocol-version";
 
 /// How a message is taken.
 pub(super) enum Mode {
@@ -29,11 +25,21 @@ pub(super) enum Mode {
 
 /// The version that the header names. `None`: there is no such header.
 pub(super) fn header_version(headers: &HeaderMap) -> Result<Option<&str>, RpcError> {
-    let mut values = headers.get_all(VERSION_HEADER).iter();
+    let mut values = headers.get_all(&PROTOCOL_VERSION).iter();
     let Some(value) = values.next() else { return Ok(None) };
     match value.to_str() {
         Ok(version) if values.next().is_none() => Ok(Some(version.trim())),
         _ => Err(headers::mismatch("MCP-Protocol-Version is no single version")),
+    }
+}
+
+/// Checks the version of what is no message. Whether it is one with sessions.
+pub(super) fn check_version(headers: &HeaderMap) -> Result<bool, RpcError> {
+    match header_version(headers)? {
+        Some(version) if version != Version::V2024_11_05.as_str() => {
+            Ok(spoken(version)?.lifecycle() == Lifecycle::Session)
+        }
+        _ => Ok(true),
     }
 }
 

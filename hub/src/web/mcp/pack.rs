@@ -7,7 +7,7 @@ use footbridge_shared::id::EntryName;
 
 use super::client::Client;
 use super::methods::ask;
-use super::peer::Peer;
+use super::peer::{Peer, rpc_error, too_much};
 
 /// Passes a request on.
 pub(super) async fn relayed(
@@ -31,7 +31,10 @@ pub(super) async fn relayed(
         return ask(peer, client, &server, method, params).await;
     }
     if !session.subscribe(name.as_str(), &uri, &uri) {
-        return Err(RpcError::new(codes::INTERNAL_ERROR, "the session follows too many resources"));
+        return Err(rpc_error(&too_much(
+            "the session follows too many resources",
+            "end others with `resources/unsubscribe`",
+        )));
     }
     let answer = ask(peer, client, &server, method, params).await;
     if answer.is_err() {

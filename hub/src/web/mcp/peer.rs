@@ -16,6 +16,14 @@ use crate::domain::scope::Scope;
 use crate::web::bodies::Place;
 use crate::web::state::AppState;
 
+/// What a client that has too much under way is told to wait, in milliseconds.
+const RETRY_AFTER_MS: u64 = 1_000;
+
+/// There is no room for what a client wants, which did not begin.
+pub(super) fn too_much(what: impl Into<String>, hint: &str) -> Failure {
+    Failure::not_run(ErrorCode::Overloaded, what).hint(hint).retry_after_ms(RETRY_AFTER_MS)
+}
+
 /// What of a scope a client sees.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum View {

@@ -5,25 +5,24 @@ use std::sync::Arc;
 use axum::Extension;
 use axum::extract::State;
 use axum::http::header::CONTENT_TYPE;
-use axum::http::{HeaderMap, HeaderName, HeaderValue, StatusCode};
+use axum::http::{HeaderMap, HeaderValue, StatusCode};
 use axum::response::{IntoResponse as _, Response};
-use footbridge_mcp::{Fields, Raw, RpcError, Version, codes, meta as names};
+use footbridge_mcp::headers::{JSON, SESSION_ID};
+use footbridge_mcp::{Fields, Raw, RpcError, Version, codes, meta as names, response_text};
 use footbridge_shared::ErrorCode;
 use futures::FutureExt as _;
-use futures::future::{BoxFuture, join_all};
-use tokio::sync::mpsc;
+use futures::future::BoxFuture;
 
-use super::client::{Client, MAX_ASKS, Stated, Way};
+use super::client::{Client, Stated, Way};
 use super::hello::{Hello, session_version};
-use super::message::{self, Body, Incoming, JSON, MAX_CAPABILITIES_BYTES, Refusal, Request, response_text};
-use super::mode::{self, Mode, SESSION_HEADER};
+use super::message::{self, Body, Incoming, MAX_CAPABILITIES_BYTES, Refusal, Request};
+use super::mode::{self, Mode};
 use super::peer::{Peer, View};
 use super::serve::{Accepts, Answers, cut_off, serve};
-use super::session::Session;
+use super::session::{Session, session_over};
+use super::stateless::stateless;
 use super::stream::Stream;
-use super::tickets::{About, Asked, result_or_question};
-use super::work::{Orphan, Work};
-use super::{Query, methods, subscribe, tools};
+use super::{Query, batch, methods};
 use crate::domain::call::Caller;
 use crate::domain::mcp::McpServer;
 use crate::domain::principal::Principal;
@@ -34,18 +33,18 @@ use crate::web::error::{ApiError, ApiResult};
 use crate::web::state::AppState;
 
 /// Whoever posts.
-struct Sender {
+pub(super) struct Sender {
     state: Arc<AppState>,
     scope: Arc<Scope>,
     principal: Arc<Principal>,
     view: View,
     found: Option<Arc<dyn McpServer>>,
-    accepts: Accepts,
+    pub(super) accepts: Accepts,
     body: Place,
 }
 
 impl Sender {
-    fn peer(&self, version: Version, session: Option<Arc<Session>>) -> Arc<Peer> {
+    pub(super) fn peer(&self, version: Version, session: Option<Arc<Session>>) -> Arc<Peer> {
         Arc::new(Peer {
             state: self.state.clone(),
             scope: self.scope.clone(),
@@ -94,7 +93,7 @@ pub(super) async fn post(
             Ok(mode) => one(sender, &headers, mode, incoming).await,
             Err(refusal) => Ok(refusal.into_response()),
         },
-        Body::Batch(batch) => Ok(many(&sender, &headers, session, batch).await),
+        Body::Batch(batch) => Ok(batch::many(&sender, &headers, session, batch).await),
     }
 }
 
@@ -104,7 +103,7 @@ fn is_json(headers: &HeaderMap) -> bool {
 }
 
 fn named_session(sender: &Sender, headers: &HeaderMap) -> ApiResult<Option<Arc<Session>>> {
-    let Some(id) = headers.get(SESSION_HEADER) else { return Ok(None) };
+    let Some(id) = headers.get(&SESSION_ID) else { return Ok(None) };
     super::session_of(&sender.state, &sender.scope, &sender.principal, &sender.view, id).map(Some)
 }
 
@@ -138,10 +137,10 @@ async fn one(sender: Sender, headers: &HeaderMap, mode: Mode, incoming: Incoming
         }
         (Incoming::Response { id, outcome }, Mode::Session(session)) => {
             session.touch();
-            if let Some(id) = id {
-                session.answered(&id, outcome);
-            }
-            Ok(StatusCode::ACCEPTED.into_response())
+            Ok(match id.map_or(Ok(()), |id| session.answered(&id, outcome)) {
+                Ok(()) => StatusCode::ACCEPTED.into_response(),
+                Err(error) => Refusal::bad(error).into_response(),
+            })
         }
         (Incoming::Response { .. }, _) => {
             let error = RpcError::new(codes::INVALID_REQUEST, "without a session nothing was asked");
@@ -150,7 +149,7 @@ async fn one(sender: Sender, headers: &HeaderMap, mode: Mode, incoming: Incoming
     }
 }
 
-fn notified(session: &Session, method: &str, params: &Fields) {
+pub(super) fn notified(session: &Session, method: &str, params: &Fields) {
     session.touch();
     if method == "notifications/cancelled"
         && let Some(id) = params.read("requestId")
@@ -175,14 +174,14 @@ async fn open(sender: &Sender, request: Request) -> ApiResult<Response> {
     let capabilities = capabilities.cloned().unwrap_or_else(|| message::object([]));
     let hello = match Hello::of(&peer).await {
         Ok(hello) => hello,
-        Err(error) => return Ok(answer_now(&peer, sender.accepts, response_text(&request.id, &Err(error))).await),
+        Err(error) => return Ok(answer_now(&peer, sender.accepts, response_text(Some(&request.id), Err(&error))).await),
     };
     let scope = sender.scope.clone();
     let session = state.mcp.sessions().open(scope, &sender.principal, version, capabilities, sender.view.clone())?;
-    let text = response_text(&request.id, &Ok(hello.initialized(version)));
+    let text = response_text(Some(&request.id), Ok(&hello.initialized(version)));
     let mut response = answer_now(&peer, sender.accepts, text).await;
     if let Ok(id) = HeaderValue::from_str(&session.id) {
-        response.headers_mut().insert(HeaderName::from_static(SESSION_HEADER), id);
+        response.headers_mut().insert(SESSION_ID.clone(), id);
     }
     Ok(response)
 }
@@ -194,12 +193,12 @@ async fn answer_now(peer: &Peer, accepts: Accepts, text: String) -> Response {
 }
 
 /// The token under which the client wants to hear of progress, if it can.
-fn progress(accepts: Accepts, meta: &Fields) -> Option<Raw> {
+pub(super) fn progress(accepts: Accepts, meta: &Fields) -> Option<Raw> {
     meta.get(names::PROGRESS_TOKEN).filter(|_| accepts.events).cloned()
 }
 
 /// A request in a session: `None` if it was cancelled.
-fn in_session(
+pub(super) fn in_session(
     peer: &Arc<Peer>,
     accepts: Accepts,
     stream: &Arc<Stream>,
@@ -208,9 +207,10 @@ fn in_session(
     let Some(session) = peer.session.clone() else { return std::future::ready(None).boxed() };
     let running = match session.begin(&request.id) {
         Ok(running) => running,
-        Err(error) => return std::future::ready(Some(response_text(&request.id, &Err(error)))).boxed(),
+        Err(error) => return std::future::ready(Some(response_text(Some(&request.id), Err(&error)))).boxed(),
     };
     let stated = Stated { progress: progress(accepts, &request.meta), ..Stated::default() };
+    let ended = session.ended.clone();
     let way = if accepts.events { Way::Session(session) } else { Way::Nobody };
     let client = Client::new(peer, way, stated, stream.clone());
     let (peer, hard) = (peer.clone(), peer.state.lifecycle.hard().clone());
@@ -218,16 +218,18 @@ fn in_session(
         let Request { id, method, params, meta } = request;
         tokio::select! {
             biased;
-            () = running.stop.cancelled() => None,
-            outcome = methods::answer(peer, client, &method, params, meta) => Some(response_text(&id, &outcome)),
-            () = hard.cancelled() => Some(response_text(&id, &Err(cut_off()))),
+            () = running.stop.cancelled() => {
+                ended.is_cancelled().then(|| response_text(Some(&id), Err(&session_over())))
+            }
+            outcome = methods::answer(peer, client, &method, params, meta) => Some(response_text(Some(&id), outcome.as_deref())),
+            () = hard.cancelled() => Some(response_text(Some(&id), Err(&cut_off()))),
         }
     }
     .boxed()
 }
 
 /// A request of a version with sessions, without one.
-fn alone(
+pub(super) fn alone(
     peer: &Arc<Peer>,
     accepts: Accepts,
     stream: &Arc<Stream>,
@@ -239,167 +241,7 @@ fn alone(
     async move {
         let Request { id, method, params, meta } = request;
         let outcome = methods::answer(peer, client, &method, params, meta).await;
-        Some(response_text(&id, &outcome))
+        Some(response_text(Some(&id), outcome.as_deref()))
     }
     .boxed()
-}
-
-/// A request of a version without sessions.
-async fn stateless(peer: Arc<Peer>, accepts: Accepts, headers: &HeaderMap, request: Request) -> Response {
-    if request.method == "subscriptions/listen" {
-        return subscribe::subscribe(peer.lasting(), accepts, request).await;
-    }
-    if request.method == "tools/call"
-        && let Err(error) = tools::check_headers(&peer, headers, &request.params).await
-    {
-        return Refusal::to(&request.id, error).into_response();
-    }
-    let stream = Arc::new(Stream::default());
-    let asked = vec![request.id.clone()];
-    let begun = begin(&peer, accepts, &stream, request);
-    serve(&peer, accepts, stream, asked, begun).await
-}
-
-/// Begins a request, or goes on with one that waited for its client.
-fn begin(peer: &Arc<Peer>, accepts: Accepts, stream: &Arc<Stream>, request: Request) -> BoxFuture<'static, Answers> {
-    let Request { id, method, params, meta } = request;
-    let name = params.read::<String>("name").or_else(|| params.read("uri"));
-    let about = About {
-        scope: peer.scope.clone(),
-        subject: peer.caller.subject.clone(),
-        view: peer.view.clone(),
-        method: method.clone(),
-        name: name.map(|name| blake3::hash(name.as_bytes())),
-    };
-    let progress = progress(accepts, &meta);
-    let (tickets, token) = (peer.state.mcp.tickets(), peer.principal.ended.clone());
-    let waited = match params.read::<String>("requestState").filter(|state| tickets.is_ticket(state)) {
-        None => None,
-        Some(state) => match tickets.take(&state, &about) {
-            Some(asked) => Some(asked),
-            None => {
-                let error = RpcError::new(codes::INVALID_PARAMS, "`requestState` is none that waits here (any more)");
-                return std::future::ready(stateless_answer(&id, Err(error))).boxed();
-            }
-        },
-    };
-    let asked = match waited {
-        Some(mut asked) => {
-            let responses = params.get("inputResponses").and_then(|raw| Fields::of(raw)).unwrap_or_default();
-            asked.client.attach(stream.clone(), progress);
-            asked.answer(&responses);
-            asked
-        }
-        None => {
-            let stated = Stated { capabilities: mode::capabilities(&meta), level: mode::log_level(&meta), progress };
-            let (tell, asks) = mpsc::channel(MAX_ASKS);
-            let can_be_asked = matches!(method.as_str(), "tools/call" | "prompts/get" | "resources/read");
-            let way = if can_be_asked { Way::Answer(tell) } else { Way::Nobody };
-            let client = Client::new(peer, way, stated, stream.clone());
-            let answer = {
-                let (peer, client, token) = (peer.clone(), client.clone(), token.clone());
-                async move {
-                    let answer = async {
-                        let result = methods::answer(peer, client.clone(), &method, params, meta).await?;
-                        Ok(client.named_result(result).await)
-                    };
-                    // It may wait for its client for long, and nobody else watches the token meanwhile.
-                    tokio::select! {
-                        biased;
-                        answer = answer => answer,
-                        () = token.cancelled() => Err(RpcError::new(codes::INTERNAL_ERROR, "the token has ended")),
-                    }
-                }
-                .boxed()
-            };
-            let work = Work::new(answer, Orphan::Stops, peer.state.lifecycle.clone());
-            Asked::begin(work, client, asks, token)
-        }
-    };
-    let peer = peer.clone();
-    async move {
-        match result_or_question(peer.state.mcp.tickets(), about, asked).await {
-            Some(outcome) => stateless_answer(&id, outcome),
-            None => Answers::one(None),
-        }
-    }
-    .boxed()
-}
-
-/// An answer with the status that goes with it.
-fn stateless_answer(id: &footbridge_mcp::RequestId, outcome: Result<Raw, RpcError>) -> Answers {
-    let status = match &outcome {
-        Err(error) if error.code == codes::METHOD_NOT_FOUND => StatusCode::NOT_FOUND,
-        // Versions, capabilities and headers that do not fit.
-        Err(error)
-            if [codes::HEADER_MISMATCH, codes::MISSING_CAPABILITY, codes::UNSUPPORTED_VERSION]
-                .contains(&error.code) =>
-        {
-            StatusCode::BAD_REQUEST
-        }
-        _ => StatusCode::OK,
-    };
-    Answers { status, ..Answers::one(Some(response_text(id, &outcome))) }
-}
-
-/// A batch, as 2025-03-26 has it.
-async fn many(
-    sender: &Sender,
-    headers: &HeaderMap,
-    session: Option<Arc<Session>>,
-    batch: Vec<Result<Incoming, Refusal>>,
-) -> Response {
-    let version = match (&session, mode::header_version(headers)) {
-        (Some(session), _) => Some(session.version),
-        (None, Ok(None)) => Some(Version::V2025_03_26),
-        (None, Ok(Some(version))) => Version::parse(version),
-        (None, Err(_)) => None,
-    };
-    if version != Some(Version::V2025_03_26) {
-        let error = RpcError::new(codes::INVALID_REQUEST, "this version has no batches");
-        return Refusal::bad(error).into_response();
-    }
-    let peer = sender.peer(Version::V2025_03_26, session.clone());
-    let stream = Arc::new(Stream::default());
-    let (mut works, mut asked) = (Vec::new(), Vec::new());
-    for message in batch {
-        match message {
-            Err(Refusal { id, error, .. }) => {
-                let text = id
-                    .map_or_else(|| message::unnamed_error_text(&error), |id| response_text(&id, &Err(error.clone())));
-                works.push(std::future::ready(Some(text)).boxed());
-            }
-            Ok(Incoming::Request(request)) if request.method == "initialize" => {
-                let error = RpcError::new(codes::INVALID_REQUEST, "`initialize` stands alone");
-                works.push(std::future::ready(Some(response_text(&request.id, &Err(error)))).boxed());
-            }
-            Ok(Incoming::Request(request)) if session.is_some() => {
-                asked.push(request.id.clone());
-                works.push(in_session(&peer, sender.accepts, &stream, request));
-            }
-            Ok(Incoming::Request(request)) => {
-                asked.push(request.id.clone());
-                works.push(alone(&peer, sender.accepts, &stream, request));
-            }
-            Ok(Incoming::Notification { method, params }) => {
-                if let Some(session) = &session {
-                    notified(session, &method, &params);
-                }
-            }
-            Ok(Incoming::Response { id, outcome }) => {
-                if let (Some(session), Some(id)) = (&session, id) {
-                    session.answered(&id, outcome);
-                }
-            }
-        }
-    }
-    if works.is_empty() {
-        return StatusCode::ACCEPTED.into_response();
-    }
-    let all = join_all(works).map(|texts| Answers {
-        texts: texts.into_iter().flatten().collect(),
-        batch: true,
-        status: StatusCode::OK,
-    });
-    serve(&peer, sender.accepts, stream, asked, all.boxed()).await
 }

@@ -58,7 +58,7 @@ pub(super) async fn list(peer: &Peer, params: &Fields) -> Result<Raw, RpcError> 
         let print = super::listen::print_of_listed(&seen);
         session.shown(|shown| shown.prompts = Some(print));
     }
-    let (page, next) = page::of(seen, after.as_deref())?;
+    let (page, next) = page::of(seen, after.as_deref(), |thing| thing.get().len())?;
     Ok(page::result("prompts", &page, next.as_deref().map(page::cursor)))
 }
 

@@ -8,7 +8,7 @@ use super::client::Client;
 use super::documents;
 use super::methods::ask;
 use super::page;
-use super::peer::Peer;
+use super::peer::{Peer, rpc_error, too_much};
 use crate::domain::mcp::{ListKind, McpServer};
 
 /// What URIs of attached servers begin with: `mcp:<server>:<URI there>`.
@@ -66,7 +66,7 @@ pub(super) async fn list(peer: &Peer, params: &Fields) -> Result<Raw, RpcError> 
             let print = super::listen::print_of_listed(&seen);
             session.shown(|shown| shown.resources = Some(print));
         }
-        let (page, next) = page::of(seen, after.as_deref())?;
+        let (page, next) = page::of(seen, after.as_deref(), |thing| thing.get().len())?;
         if let Some(next) = next {
             return Ok(page::result("resources", &page, Some(page::cursor(&next))));
         }
@@ -81,7 +81,8 @@ pub(super) async fn list(peer: &Peer, params: &Fields) -> Result<Raw, RpcError> 
 /// `resources/templates/list`
 pub(super) async fn templates(peer: &Peer, params: &Fields) -> Result<Raw, RpcError> {
     let after = page::after(params)?;
-    let (page, next) = page::of(seen(peer, ListKind::ResourceTemplates).await?, after.as_deref())?;
+    let seen = seen(peer, ListKind::ResourceTemplates).await?;
+    let (page, next) = page::of(seen, after.as_deref(), |thing| thing.get().len())?;
     Ok(page::result("resourceTemplates", &page, next.as_deref().map(page::cursor)))
 }
 
@@ -158,7 +159,10 @@ pub(super) async fn follow(
         return ask(peer, client, &server, method, params).await;
     }
     if !session.subscribe(server.name().as_str(), &original, &uri) {
-        return Err(RpcError::new(codes::INTERNAL_ERROR, "the session follows too many resources"));
+        return Err(rpc_error(&too_much(
+            "the session follows too many resources",
+            "end others with `resources/unsubscribe`",
+        )));
     }
     let answer = ask(peer, client, &server, method, params).await;
     if answer.is_err() {

@@ -6,14 +6,15 @@ use std::time::Duration;
 use axum::http::header::ACCEPT;
 use axum::http::{HeaderMap, StatusCode};
 use axum::response::{IntoResponse as _, Response};
-use footbridge_mcp::{RequestId, RpcError};
+use footbridge_mcp::headers::{EVENT_STREAM, JSON};
+use footbridge_mcp::{RequestId, RpcError, response_text};
 use footbridge_shared::{ErrorCode, Outcome};
 use futures::future::BoxFuture;
 use tokio_util::sync::CancellationToken;
 
-use super::message::{JSON, json_response, response_text};
+use super::message::json_response;
 use super::peer::{Peer, rpc_error};
-use super::sse::{EVENT_STREAM, Showing, respond};
+use super::sse::{Showing, respond};
 use super::stream::{Reader, Stream};
 use super::work::{Orphan, Work};
 use crate::domain::failure::Failure;
@@ -72,7 +73,7 @@ impl Answers {
     /// The answers to requests that the end of the hub cuts off.
     fn cut_off(asked: &[RequestId]) -> Self {
         let error = cut_off();
-        let texts = asked.iter().map(|id| response_text(id, &Err(error.clone()))).collect();
+        let texts = asked.iter().map(|id| response_text(Some(id), Err(&error))).collect();
         Self { texts, batch: false, status: StatusCode::OK }
     }
 

@@ -4,8 +4,9 @@ use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
 use std::time::Duration;
 
-use footbridge_mcp::{Raw, RequestId, RpcError, Version, codes, declined};
+use footbridge_mcp::{Raw, RequestId, RpcError, Version, call_text, codes, declined};
 use footbridge_shared::id::Subject;
+use footbridge_shared::{ErrorCode, Outcome};
 use parking_lot::Mutex;
 use tokio::sync::oneshot;
 use tokio::time::Instant;
@@ -13,9 +14,10 @@ use tokio_util::sync::{CancellationToken, DropGuard};
 
 use super::level::Level;
 use super::listen::Shown;
-use super::message::{notification_text, object, request_text};
-use super::peer::View;
+use super::message::{is_object, no_object, object};
+use super::peer::{View, rpc_error, too_much};
 use super::stream::Stream;
+use crate::domain::failure::Failure;
 use crate::domain::scope::Scope;
 
 /// Requests of one session that run at once.
@@ -141,7 +143,10 @@ impl Session {
     pub(super) fn begin(self: &Arc<Self>, id: &RequestId) -> Result<Running, RpcError> {
         let mut state = self.state.lock();
         if state.running.len() >= MAX_RUNNING {
-            return Err(RpcError::new(codes::INTERNAL_ERROR, "too many requests of this session run at once"));
+            return Err(rpc_error(&too_much(
+                "too many requests of this session run at once",
+                "wait for the answer to one",
+            )));
         }
         if state.running.contains_key(id) {
             return Err(RpcError::new(codes::INVALID_REQUEST, "a request with this id runs already"));
@@ -179,7 +184,7 @@ impl Session {
             state.questions.insert(number, tell);
             (number, answer)
         };
-        let written = stream.send(request_text(number, method, params));
+        let written = stream.send(call_text(Some(&RequestId::number(number)), method, Some(params)));
         let _question = Question { session: self, stream, number, written, bytes };
         tokio::select! {
             biased;
@@ -190,14 +195,23 @@ impl Session {
         }
     }
 
-    /// The client answers. What nobody asked is let go.
-    pub(super) fn answered(&self, id: &RequestId, outcome: Result<Raw, RpcError>) {
-        let Ok(number) = id.as_json().parse() else { return };
+    /// The client answers. What nobody asked is let go. An answer is given once: one that is no object ends its question as
+    /// an error.
+    ///
+    /// # Errors
+    /// The answer is no object.
+    pub(super) fn answered(&self, id: &RequestId, outcome: Result<Raw, RpcError>) -> Result<(), RpcError> {
+        let (outcome, told) = match outcome {
+            Ok(result) if !is_object(&result) => (Err(no_object("`result`")), Err(no_object("`result`"))),
+            outcome => (outcome, Ok(())),
+        };
+        let Ok(number) = id.as_json().parse() else { return told };
         let asked = self.state.lock().questions.remove(&number);
         if let Some(asked) = asked {
             // Whoever asked may be gone.
             let _ = asked.send(outcome);
         }
+        told
     }
 
     /// Makes a stream one that can be resumed, and forgets old ones that there is no room for.
@@ -264,16 +278,20 @@ impl Session {
         with(&mut self.state.lock().shown)
     }
 
-    /// Ends it: what runs in it is stopped, its streams end.
+    /// Ends it: what runs in it is stopped, which its answers say; with them their streams end.
     pub(super) fn end(&self) {
         self.ended.cancel();
         let mut state = self.state.lock();
         state.questions.clear();
-        for stream in state.streams.drain(..) {
-            stream.end();
-        }
+        state.streams.clear();
         state.standalone.end();
     }
+}
+
+/// The end of its session stopped a request.
+pub(super) fn session_over() -> RpcError {
+    let failure = Failure::new(ErrorCode::Cancelled, Outcome::Unknown, "the session ended while the request ran");
+    rpc_error(&failure.hint("open another session, and see whether it was done before you send it again"))
 }
 
 /// A request of a session while it runs.
@@ -313,7 +331,7 @@ impl Drop for Question<'_> {
         self.stream.release(self.written);
         if open {
             let params = object([("requestId", self.number.into())]);
-            self.stream.tell(notification_text("notifications/cancelled", &params));
+            self.stream.tell(call_text(None, "notifications/cancelled", Some(&params)));
         }
     }
 }
@@ -381,5 +399,19 @@ mod tests {
         assert!(!session.subscribe("c", "", "x"));
         session.unsubscribe("a", &long);
         assert!(session.subscribe("c", "", "x"));
+    }
+
+    #[tokio::test]
+    async fn an_answer_that_is_no_object_ends_its_question_as_an_error() {
+        let (session, stream) = (session(), Arc::new(Stream::default()));
+        let params = question(1);
+        let mut asked = pin!(session.ask(&stream, "elicitation/create", &params));
+        assert!(asked.as_mut().now_or_never().is_none());
+        let weird: Raw = serde_json::from_str(r#"["weird"]"#).unwrap();
+        let told = session.answered(&RequestId::number(1), Ok(weird)).unwrap_err();
+        assert_eq!(told.code, codes::INVALID_PARAMS);
+        assert!(asked.await.is_err());
+        // The client's own errors are the server's business.
+        assert!(session.answered(&RequestId::number(2), Err(told)).is_ok());
     }
 }

@@ -6,12 +6,14 @@ use axum::Extension;
 use axum::extract::State;
 use axum::http::{HeaderMap, StatusCode};
 use axum::response::{IntoResponse as _, Response};
+use footbridge_mcp::call_text;
+use footbridge_mcp::headers::{LAST_EVENT_ID, SESSION_ID};
 use footbridge_shared::ErrorCode;
 use futures::FutureExt as _;
 
 use super::listen::{Listener, Wanted};
-use super::message::notification_text;
-use super::mode::SESSION_HEADER;
+use super::message::Refusal;
+use super::mode;
 use super::peer::Peer;
 use super::serve::Accepts;
 use super::session::Session;
@@ -26,18 +28,16 @@ use crate::web::body::Params;
 use crate::web::error::{ApiError, ApiResult};
 use crate::web::state::AppState;
 
-/// The header with which a client says what it has seen.
-const LAST_EVENT_ID: &str = "last-event-id";
-
 async fn session(
     state: &Arc<AppState>,
     scope: &Arc<Scope>,
     principal: &Principal,
     query: &Query,
     headers: &HeaderMap,
+    with_sessions: bool,
 ) -> ApiResult<Arc<Session>> {
     let (view, _) = query.view(state, scope, principal).await?;
-    let Some(id) = headers.get(SESSION_HEADER) else {
+    let Some(id) = headers.get(&SESSION_ID).filter(|_| with_sessions) else {
         return Err(ApiError::new(
             ErrorCode::MethodNotAllowed,
             "this is for sessions: the header Mcp-Session-Id is missing",
@@ -58,20 +58,32 @@ pub(super) async fn get(
     if !Accepts::of(&headers).events {
         return Ok(super::not_acceptable("text/event-stream"));
     }
-    let session = session(&state, &scope, &principal, &query, &headers).await?;
+    let with_sessions = match mode::check_version(&headers) {
+        Ok(with_sessions) => with_sessions,
+        Err(error) => return Ok(Refusal::bad(error).into_response()),
+    };
+    let session = session(&state, &scope, &principal, &query, &headers, with_sessions).await?;
     session.touch();
     let unknown = || {
         ApiError::new(ErrorCode::BadRequest, "`Last-Event-ID` is of no stream that is kept")
             .hint("leave it out to hear what comes from now on; a request whose answer was lost has to be sent again")
     };
     let mut seen = None;
-    if let Some(last) = headers.get(LAST_EVENT_ID) {
+    if let Some(last) = headers.get(&LAST_EVENT_ID) {
         let (number, event) = last.to_str().ok().and_then(place).ok_or_else(unknown)?;
         if number > 0 {
             let stream = session.stream(number).filter(|stream| event <= stream.last()).ok_or_else(unknown)?;
             let reader = Reader { stream, seen: event };
-            let (token, until) = (principal.ended.clone(), Some(session.ended.clone()));
-            return Ok(respond(Showing { reader, primed: session.primes(), token, until, feed: None, _guard: () }));
+            let token = principal.ended.clone();
+            // It ends with its answer, also when the session does.
+            return Ok(respond(Showing {
+                reader,
+                primed: session.primes(),
+                token,
+                until: None,
+                feed: None,
+                _guard: (),
+            }));
         }
         seen = Some(event);
     }
@@ -102,7 +114,7 @@ pub(super) async fn get(
         loop {
             tokio::select! {
                 () = soft.cancelled() => break,
-                (method, params) = listener.next() => told.tell(notification_text(&method, &params)),
+                (method, params) = listener.next() => told.tell(call_text(None, &method, Some(&params))),
             }
         }
         stop.cancel();
@@ -120,7 +132,11 @@ pub(super) async fn delete(
     Params(query): Params<Query>,
     headers: HeaderMap,
 ) -> ApiResult<Response> {
-    let session = session(&state, &scope, &principal, &query, &headers).await?;
+    let with_sessions = match mode::check_version(&headers) {
+        Ok(with_sessions) => with_sessions,
+        Err(error) => return Ok(Refusal::bad(error).into_response()),
+    };
+    let session = session(&state, &scope, &principal, &query, &headers, with_sessions).await?;
     state.mcp.sessions().remove(&session);
     Ok(StatusCode::NO_CONTENT.into_response())
 }

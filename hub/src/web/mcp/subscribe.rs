@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use axum::response::{IntoResponse as _, Response};
-use footbridge_mcp::{Fields, Raw, RequestId, RpcError, codes, meta as names};
+use footbridge_mcp::{Fields, Raw, RequestId, RpcError, call_text, codes, meta as names, response_text};
 use futures::FutureExt as _;
 use serde_json::Value;
 use tokio_util::sync::CancellationToken;
@@ -11,7 +11,7 @@ use tokio_util::sync::CancellationToken;
 use super::client::{Client, Stated, Way};
 use super::hello::{offers, own_info};
 use super::listen::{Listener, Wanted};
-use super::message::{Refusal, Request, notification_text, response_text};
+use super::message::{Refusal, Request};
 use super::methods::ask;
 use super::peer::{Peer, View};
 use super::resources;
@@ -122,7 +122,7 @@ fn tagged(method: &str, id: &RequestId, mut params: Fields) -> String {
     let mut meta = params.get("_meta").and_then(|raw| Fields::of(raw)).unwrap_or_default();
     meta.set_value(names::SUBSCRIPTION_ID, id);
     params.set("_meta", meta.to_raw());
-    notification_text(method, &params.to_raw())
+    call_text(None, method, Some(&params.to_raw()))
 }
 
 async fn feed(soft: CancellationToken, mut listener: Listener, id: RequestId, stream: Arc<Stream>) {
@@ -140,7 +140,7 @@ async fn feed(soft: CancellationToken, mut listener: Listener, id: RequestId, st
     let mut result = Fields::new();
     result.set_value("resultType", &Value::from("complete"));
     result.set("_meta", meta.to_raw());
-    stream.send(response_text(&id, &Ok(result.to_raw())));
+    stream.send(response_text(Some(&id), Ok(&result.to_raw())));
     stream.end();
 }
 

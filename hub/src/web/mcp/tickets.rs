@@ -7,15 +7,17 @@ use std::time::Duration;
 use dashmap::DashMap;
 use footbridge_mcp::{Fields, Raw, RpcError, codes};
 use footbridge_shared::id::Subject;
+use footbridge_shared::{ErrorCode, Outcome};
 use parking_lot::Mutex;
 use tokio::sync::{mpsc, oneshot};
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
 use super::client::{Ask, Client, MAX_ASKS};
-use super::peer::View;
+use super::peer::{View, rpc_error};
 use super::work::Work;
 use crate::clock::random_id;
+use crate::domain::failure::Failure;
 use crate::domain::scope::Scope;
 
 /// Tickets of one hub.
@@ -58,6 +60,7 @@ pub(super) struct Asked {
     pub(super) token: CancellationToken,
 }
 
+/// A request that waits for its client.
 struct Ticket {
     about: About,
     /// Behind a lock because what runs may not be shared; it is never waited for.
@@ -79,11 +82,12 @@ impl Ticket {
 pub(super) struct Tickets {
     prefix: String,
     waiting: DashMap<String, Ticket>,
+    closed: CancellationToken,
 }
 
 impl Default for Tickets {
     fn default() -> Self {
-        Self { prefix: format!("{PREFIX}{}:", random_id()), waiting: DashMap::new() }
+        Self { prefix: format!("{PREFIX}{}:", random_id()), waiting: DashMap::new(), closed: CancellationToken::new() }
     }
 }
 
@@ -114,11 +118,22 @@ impl Tickets {
             || own_bytes > MAX_QUESTION_BYTES_OF_A_SUBJECT
             || all_bytes > MAX_QUESTION_BYTES_OF_ALL
         {
-            return Err(RpcError::new(codes::INTERNAL_ERROR, "too many requests wait for their clients"));
+            // It began, and is cancelled now.
+            let failure =
+                Failure::new(ErrorCode::Overloaded, Outcome::Unknown, "too many requests wait for their clients");
+            return Err(rpc_error(&failure.hint("answer those that wait, or let them end")));
         }
         let state = format!("{}{}", self.prefix, random_id());
         let (until, token) = (Instant::now() + TICKET_LIFE, asked.token.clone());
         self.waiting.insert(state.clone(), Ticket { about, asked: Mutex::new(asked), until, token, bytes });
+        if self.closed.is_cancelled() {
+            self.waiting.remove(&state);
+            return Err(rpc_error(&Failure::new(
+                ErrorCode::Draining,
+                Outcome::Unknown,
+                "the hub is going down, and its client could not answer any more",
+            )));
+        }
         Ok(state)
     }
 
@@ -127,8 +142,9 @@ impl Tickets {
         self.waiting.retain(|_, ticket| ticket.is_good());
     }
 
-    /// Lets go of all.
-    pub(super) fn clear(&self) {
+    /// Lets go of all, and of those that come: nobody can answer any more.
+    pub(super) fn close(&self) {
+        self.closed.cancel();
         self.waiting.clear();
     }
 }

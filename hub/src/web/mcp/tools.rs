@@ -65,9 +65,16 @@ pub(super) async fn list(peer: &Peer, params: &Fields) -> Result<Raw, RpcError> 
         session.shown(|shown| shown.tools = Some(print));
     }
     let named = seen.into_iter().map(|(name, tool)| (name.clone(), (name, tool))).collect();
-    let (tools, next) = page::of(named, after.as_deref())?;
+    let (tools, next) = page::of(named, after.as_deref(), |(_, tool)| size(&tool.spec))?;
     let objects: Vec<Raw> = tools.iter().map(|(name, tool)| object(peer, name, &tool.spec)).collect();
     Ok(page::result("tools", &objects, next.as_deref().map(page::cursor)))
+}
+
+/// What a tool takes of a page, about.
+fn size(spec: &ToolSpec) -> usize {
+    let others = [&spec.output_schema, &spec.annotations, &spec.extra];
+    let others: usize = others.into_iter().flatten().map(|raw| raw.get().len()).sum();
+    spec.description.len() + spec.input_schema.get().len() + others
 }
 
 /// A tool as MCP shows it.
