@@ -95,7 +95,7 @@ impl Inbound<'_> {
             }
             // Of a connection that everybody shares; it is told to those alone who follow the resource.
             (_, None) if method == changes::RESOURCE => {
-                let _ = server.notes.send(McpNote::Told { audience: McpAudience::Everybody, method, params });
+                server.notes.tell(McpNote::Told { audience: McpAudience::Everybody, method, params });
             }
             (_, None) => {
                 tracing::debug!(foot = %foot.name, server = %server.name, method, params = said(params.get()), "a server of a foot says");
