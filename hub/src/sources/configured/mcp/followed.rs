@@ -197,6 +197,7 @@ impl Server {
         };
         tokio::select! {
             () = keep => {}
+            () = session.over.cancelled() => {}
             () = self.ended() => {}
         }
     }

@@ -366,8 +366,29 @@ impl Server {
     }
 
     /// The session that serves a call.
-    pub(super) async fn session_of(&self, ctx: &CallContext) -> Result<Using, Unavailable> {
-        self.session(Key::of(self.config.session, ctx)).await
+    pub(super) async fn session_of(self: &Arc<Self>, ctx: &CallContext) -> Result<Using, Unavailable> {
+        let session = self.session(Key::of(self.config.session, ctx)).await?;
+        if let Some(ended) = session.begin_waiting(ctx) {
+            let (me, session) = (self.clone(), Arc::clone(&session));
+            self.spawner().spawn("end of an MCP session at an MCP server", me.end_with(session, ended));
+        }
+        Ok(session)
+    }
+
+    /// Ends a connection with the MCP session that it was for, when the last call on it has ended.
+    async fn end_with(self: Arc<Self>, session: Arc<Session>, ended: CancellationToken) {
+        let end = async {
+            ended.cancelled().await;
+            while !self.sessions.take_unused(&session) {
+                session.unused().await;
+            }
+        };
+        tokio::select! {
+            () = end => session.close().await,
+            // Others ended it.
+            () = session.over.cancelled() => {}
+            () = self.ended() => {}
+        }
     }
 
     async fn session(&self, key: Key) -> Result<Using, Unavailable> {

@@ -22,6 +22,7 @@ use crate::domain::output::ToolOutput;
 use crate::domain::tool::{NoTools, Tool};
 use crate::sources::configured::status::{PackState, PackStatus};
 
+mod ending;
 mod fake;
 mod following;
 mod keeping;
