@@ -127,3 +127,21 @@ async fn a_server_without_sessions_is_listened_to() {
     assert_eq!(lab.fake.listings.load(Ordering::Relaxed), listings, "that is no news of its lists");
     lab.end().await;
 }
+
+#[tokio::test(start_paused = true)]
+async fn what_is_let_go_while_the_server_is_away_is_not_followed_again() {
+    let mut lab = Lab::new();
+    let attachment = lab.attach(SessionMode::Subject);
+    ready(&attachment).await;
+    let member = Member::of("1");
+    follow(&attachment, &member, true).await;
+    assert_eq!(heard(&mut lab).await, said(1, SUBSCRIBE));
+    *lab.fake.up.lock() = false;
+    call(&attachment, "die", json!({}), &plain("ann")).await.unwrap_err();
+    follow(&attachment, &member, false).await;
+    *lab.fake.up.lock() = true;
+    tokio::time::sleep(2 * IDLE).await;
+    assert_eq!(heard(&mut lab).await, []);
+    assert_eq!(*lab.fake.open.borrow(), 1, "nor is it connected to for that: this is the one that lists");
+    lab.end().await;
+}
