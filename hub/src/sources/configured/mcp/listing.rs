@@ -1,6 +1,6 @@
 //! What a server offers: read page by page, and made into tools.
 
-use std::collections::{BTreeSet, HashMap, HashSet};
+use std::collections::{BTreeSet, HashMap};
 use std::sync::{Arc, Weak};
 use std::time::Duration;
 
@@ -12,12 +12,15 @@ use footbridge_shared::text::clean_and_cut;
 use serde_json::value::RawValue;
 use tokio_util::sync::CancellationToken;
 
+pub(super) use self::accepted::Accepted;
 use super::call::ServerTool;
 use super::server::Server;
 use super::shape::Shape;
 use crate::domain::document::Layer;
 use crate::domain::mcp::{ListKind, McpDescription};
 use crate::domain::tool::{Origin, Tool, ToolSpec};
+
+mod accepted;
 
 /// How much of one list is taken.
 const LIMITS: ListLimits = ListLimits { pages: 2_000, items: 20_000, bytes: 64 * 1024 * 1024 };
@@ -29,8 +32,6 @@ const MAX_PART_BYTES: usize = MAX_SCHEMA_BYTES;
 const MAX_NAME_BYTES: usize = 512;
 /// Odd entries that are named in the status.
 const MAX_NAMED: usize = 10;
-/// Tools of one server that are remembered, listed or not.
-const MAX_ACCEPTED: usize = 2 * LIMITS.items;
 /// Labels of every tool of a server.
 const LABELS: [&str; 2] = ["mcp", "side-effect"];
 
@@ -65,6 +66,15 @@ impl Listed {
     /// What it offers of a kind.
     pub(in crate::sources::configured) fn of(&self, kind: ListKind) -> &Arc<[Raw]> {
         &self.others[place(kind)]
+    }
+
+    /// The same for a server that is to be listed still, with its own idle time of a call.
+    pub(super) fn carried(&self, server: &Weak<Server>, timeout: Option<Duration>) -> Self {
+        let again = |old: &Arc<Tool>| {
+            let headers = ParamHeaders::of(&old.spec.input_schema).ok()?;
+            Some(tool(server, ToolSpec { timeout, ..old.spec.clone() }, headers))
+        };
+        Self { tools: self.tools.iter().filter_map(again).collect(), ..self.clone() }
     }
 
     /// A tool by its name on the server.
@@ -174,42 +184,6 @@ async fn pages(
         RequestError::Rpc(_) | RequestError::BadAnswer(_) | RequestError::Cancelled => Blame::Answer,
     };
     Err(Unread { method, why: format!("failed: {error}"), blame })
-}
-
-/// What tools were when somebody last looked, those that are not listed any more too. For this process.
-#[derive(Default)]
-pub(super) struct Accepted {
-    /// Hash of the name → hash of the tool.
-    known: HashMap<blake3::Hash, blake3::Hash>,
-    /// Some were forgotten, for there were too many. Since then a tool that is not known counts as one that has changed.
-    forgot: bool,
-}
-
-impl Accepted {
-    /// Whether a tool is another one than it was. With `accept` it counts as looked at.
-    fn changed(&mut self, original: &str, hash: blake3::Hash, accept: bool) -> bool {
-        let name = blake3::hash(original.as_bytes());
-        if accept {
-            self.known.insert(name, hash);
-        }
-        match self.known.get(&name) {
-            Some(known) => *known != hash,
-            None if self.forgot => true,
-            None => {
-                self.known.insert(name, hash);
-                false
-            }
-        }
-    }
-
-    /// Forgets those that are not listed any more, if there are too many.
-    fn forget<'a>(&mut self, listed: impl Iterator<Item = &'a String>) {
-        if self.known.len() > MAX_ACCEPTED {
-            let listed: HashSet<blake3::Hash> = listed.map(|name| blake3::hash(name.as_bytes())).collect();
-            self.known.retain(|name, _| listed.contains(name));
-            self.forgot = true;
-        }
-    }
 }
 
 /// For which pack a listing is made.

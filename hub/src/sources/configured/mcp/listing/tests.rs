@@ -1,5 +1,6 @@
 use footbridge_mcp::Version;
 
+use super::accepted::MAX_ACCEPTED;
 use super::*;
 
 fn raw(text: &str) -> Raw {
