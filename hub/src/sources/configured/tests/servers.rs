@@ -154,3 +154,17 @@ async fn a_document_that_names_a_server_which_is_not_there_is_told_of() {
     let hidden = ("server-tools/hidden.yaml", Some("did you mean `closed`?"));
     assert_eq!(told, [hidden, ("server-tools/wrong.yaml", Some("did you mean `calendar`?"))]);
 }
+
+#[tokio::test]
+async fn what_a_server_that_is_away_is_asked_fails_with_all_that_is_known() {
+    use crate::domain::mcp::McpServers as _;
+    let world = World::new(&[]).await;
+    let own = scope("acme", "main");
+    world.put(&own, "lab", "type: mcp_server\ndescription: d\nparameters: {command: sh}").await.unwrap();
+    let servers = world.source.servers(&own, &subject("ann")).await.unwrap();
+    let params = to_raw_value(&json!({"uri": "x:y"})).unwrap();
+    let error = servers[0].request(&context(&own), "resources/read", params).await.unwrap_err();
+    let data: serde_json::Value = serde_json::from_str(error.data.unwrap().get()).unwrap();
+    assert_eq!((&data["code"], &data["outcome"]), (&json!("command_not_allowed"), &json!("not_run")));
+    assert!(data["hint"].is_string(), "{data}");
+}
