@@ -199,11 +199,16 @@ impl Dispatcher {
     /// A tool to be called. Of one that is not there a source may know why.
     async fn tool(&self, catalog: &Catalog, scope: &Scope, caller: &Caller, name: &str) -> Result<Arc<Tool>, Failure> {
         match resolve(catalog, caller, name) {
-            Err(failure) if failure.code == ErrorCode::UnknownTool => {
-                Err(self.sources.configured.absent(scope, caller, name).await.unwrap_or(failure))
-            }
+            Err(failure) if failure.code == ErrorCode::UnknownTool => Err(self.missing(scope, caller, name).await),
             found => found,
         }
+    }
+
+    /// What is to be said of a name that is no tool of the caller's: why it is not there yet where a source knows, else that
+    /// nobody knows it.
+    pub async fn missing(&self, scope: &Scope, caller: &Caller, name: &str) -> Failure {
+        let known = self.sources.configured.absent(scope, caller, name).await;
+        known.unwrap_or_else(|| Failure::unknown_tool(name))
     }
 
     /// Takes a call through every gate.
@@ -366,6 +371,7 @@ impl ToolCaller for Dispatcher {
 
     async fn find_all(&self, ctx: &CallContext, names: &[&str]) -> Result<Vec<Result<Arc<Tool>, Failure>>, Failure> {
         let catalog = self.catalog(&ctx.scope, &ctx.caller.subject).await?;
-        Ok(names.iter().map(|name| resolve(&catalog, &ctx.caller, name)).collect())
+        let tools = names.iter().map(|name| self.tool(&catalog, &ctx.scope, &ctx.caller, name));
+        Ok(futures::future::join_all(tools).await)
     }
 }

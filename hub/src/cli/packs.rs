@@ -3,11 +3,13 @@
 use clap::Args;
 use comfy_table::Table;
 
-use super::client::At;
+use super::client::{At, Client};
 use super::error::CliError;
 use super::exit::Exit;
+use super::out::{Format, remark};
 use super::session::{JsonFlag, ScopeArgs, Session};
 use super::table::{cell, optional, table};
+use crate::api::feet::FootList;
 use crate::api::packs::{PackList, PackView};
 
 #[derive(Debug, Args)]
@@ -31,6 +33,9 @@ pub(super) async fn run(args: PacksArgs, session: &mut Session) -> Result<Exit, 
         None => {
             let list: PackList = client.get(At::Scope(&["packs"]))?.json().await?;
             session.out.show_table(&list, "no packs", |list| packs_table(&list.packs))?;
+            if session.out.format() == Format::Text && has_feet(&client).await {
+                remark("MCP servers of feet are not among these: `footbridge feet` lists the feet");
+            }
         }
         Some(name) => {
             let request = match args.refresh {
@@ -42,6 +47,12 @@ pub(super) async fn run(args: PacksArgs, session: &mut Session) -> Result<Exit, 
         }
     }
     Ok(Exit::Done)
+}
+
+/// Whether there are feet to be seen; `false` also where nobody says.
+async fn has_feet(client: &Client) -> bool {
+    let Ok(request) = client.get(At::Scope(&["feet"])) else { return false };
+    request.json().await.is_ok_and(|list: FootList| !list.feet.is_empty())
 }
 
 fn packs_table(packs: &[PackView]) -> Table {

@@ -12,12 +12,17 @@ use super::input;
 use super::out::{Format, remark};
 use super::session::{JsonFlag, ScopeArgs, Session};
 use crate::api::documents::DocumentWritten;
-use crate::api::tools::{ServerToolList, ServerToolView, ToolDetail, ToolPage, ToolTypeList, Validation, Why};
+use crate::api::tools::{
+    ServerToolList, ServerToolSummary, ServerToolView, ToolDetail, ToolPage, ToolState, ToolTypeList, Validation, Why,
+};
 
 mod show;
 
 /// The media type of a tool's document.
 const YAML: &str = "application/yaml";
+
+/// The type of documents that attach an MCP server.
+const MCP_SERVER: &str = "mcp_server";
 
 #[derive(Debug, Args)]
 pub(super) struct ToolsArgs {
@@ -124,6 +129,11 @@ pub(super) async fn run(args: ToolsArgs, session: &mut Session) -> Result<Exit, 
             let request = client.put(At::Scope(&["server-tools", &name]))?.text_body(YAML, text);
             let written: DocumentWritten = request.only_if(condition.into()).json().await?;
             out.show(&written, receipt)?;
+            if out.format() == Format::Text {
+                for line in after_put(&client, &name).await {
+                    remark(&line);
+                }
+            }
         }
         ToolsCommand::Delete { name, if_match } => {
             client.delete(At::Scope(&["server-tools", &name]))?.only_if(if_matched(if_match)).done().await?;
@@ -147,6 +157,33 @@ pub(super) async fn run(args: ToolsArgs, session: &mut Session) -> Result<Exit, 
         }
     }
     Ok(Exit::Done)
+}
+
+/// What else to know of a document that was just written. Where nobody says, that is all the same a success.
+async fn after_put(client: &Client, name: &str) -> Vec<String> {
+    let Ok(request) = client.get(At::Scope(&["server-tools"])) else { return Vec::new() };
+    match request.json().await {
+        Ok(list) => worth_knowing(&list, name),
+        Err(_) => Vec::new(),
+    }
+}
+
+fn worth_knowing(list: &ServerToolList, name: &str) -> Vec<String> {
+    let path = format!("server-tools/{name}.yaml");
+    let problems = list.problems.iter().filter(|problem| problem.document == path);
+    let mut lines: Vec<String> = problems
+        .map(|problem| match &problem.hint {
+            Some(hint) => format!("{}: {}; {hint}", problem.document, problem.message),
+            None => format!("{}: {}", problem.document, problem.message),
+        })
+        .collect();
+    let is_server = |tool: &ServerToolSummary| {
+        tool.name == name && tool.state == ToolState::Active && tool.type_id.as_deref() == Some(MCP_SERVER)
+    };
+    if list.server_tools.iter().any(is_server) {
+        lines.push(format!("it is connected to in the background: `footbridge packs {name}` shows how it is"));
+    }
+    lines
 }
 
 /// Which tools to list.
@@ -184,5 +221,24 @@ async fn document(client: &Client, name: &str) -> Result<Option<ServerToolView>,
         // A name that no document may have (`pack__tool`) is one that has none.
         Err(error) if matches!(error.exit(), Exit::NotFound | Exit::Invalid) => Ok(None),
         view => view.map(Some),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn after_a_put_what_is_worth_knowing_of_that_document_is_told() {
+        let entry = |name: &str, type_id: &str| serde_json::json!({"name": name, "layer": "project", "etag": "e", "state": "active", "type": type_id});
+        let list = serde_json::json!({
+            "serverTools": [entry("clock", "mcp_server"), entry("now", "mcp")],
+            "problems": [{"document": "server-tools/now.yaml", "message": "no such server", "hint": "did you mean `clock`?"}],
+        });
+        let list: ServerToolList = serde_json::from_value(list).unwrap();
+        assert_eq!(worth_knowing(&list, "now"), ["server-tools/now.yaml: no such server; did you mean `clock`?"]);
+        let told = "it is connected to in the background: `footbridge packs clock` shows how it is";
+        assert_eq!(worth_knowing(&list, "clock"), [told]);
+        assert!(worth_knowing(&list, "other").is_empty());
     }
 }

@@ -85,6 +85,10 @@ impl ToolSource for Tools {
     async fn listing(&self, _: &Scope, _: &Subject) -> Result<Arc<Listing>, Failure> {
         Ok(self.0.clone())
     }
+
+    async fn absent(&self, _: &Scope, _: &Caller, name: &str) -> Option<Failure> {
+        name.starts_with("late__").then(|| Failure::not_run(ErrorCode::ServerUnavailable, "it comes"))
+    }
 }
 
 /// No call of these tests goes to a foot.
@@ -329,4 +333,18 @@ async fn the_delegated_half_of_a_wrapper_comes_through_hooks_of_its_own() {
     assert_eq!(notes.delegates.load(Ordering::Relaxed), 1);
     let told = notes.told.lock().unwrap().clone();
     assert_eq!(told, ["before delegate", "before work", "after delegate None Completed"]);
+}
+
+#[tokio::test]
+async fn what_is_not_there_yet_is_told_on_every_way_to_it() {
+    let (dispatcher, _lifecycle) = dispatcher(Vec::new());
+    let CallRequest { scope, caller, .. } = request("late__tool");
+    let code = |failure: Failure| failure.code;
+    assert_eq!(code(dispatcher.missing(&scope, &caller, "late__tool").await), ErrorCode::ServerUnavailable);
+    assert_eq!(code(dispatcher.missing(&scope, &caller, "nothing").await), ErrorCode::UnknownTool);
+    let clock = CallClock::start(SECOND, SECOND);
+    let ctx = CallContext::new(new_call_id(), scope, caller, clock, dispatcher.clone(), None);
+    let found = dispatcher.find_all(&ctx, &["late__tool", "nothing", "work"]).await.unwrap();
+    let codes: Vec<_> = found.into_iter().map(|found| found.err().map(code)).collect();
+    assert_eq!(codes, [Some(ErrorCode::ServerUnavailable), Some(ErrorCode::UnknownTool), None]);
 }

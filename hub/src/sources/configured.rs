@@ -142,13 +142,16 @@ impl ConfiguredSource {
         Ok(compiled.catalog.documents.iter().map(|(name, state)| (name.clone(), state.clone())).collect())
     }
 
-    /// What a scope sees that is of no use: what lies among its tools and is none, and what was left out of its folder and
-    /// its tenant's, folders that could not be looked into included. By place.
+    /// What a scope sees that is of no use: what lies among its tools and is none, documents that offer a tool of an MCP
+    /// server which is not there, and what was left out of its folder and its tenant's, folders that could not be looked into
+    /// included. By place.
     ///
     /// # Errors
     /// When the store does not answer.
     pub async fn problems(&self, scope: &Scope) -> Result<Vec<DocumentError>, Failure> {
-        let mut problems = self.current(scope).await?.catalog.ignored.clone();
+        let catalog = self.current(scope).await?.catalog.clone();
+        let mut problems = catalog.ignored.clone();
+        problems.extend(catalog.mistakes());
         problems.extend(self.inner.documents.folder_problems_of(scope));
         problems.sort_by(|a, b| (&a.document, a.layer).cmp(&(&b.document, b.layer)));
         Ok(problems)

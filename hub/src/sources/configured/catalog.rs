@@ -3,12 +3,13 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use footbridge_shared::ErrorCode;
 use footbridge_shared::id::{EntryName, ToolName};
 use footbridge_shared::message::Raw;
 use serde_json::value::{RawValue, to_raw_value};
 
 use super::checker::{Checker, Named, name_of, path_of, reserved};
-use super::link::ActiveLink;
+use super::link::{ActiveLink, Mistake};
 use super::pack::ActivePack;
 use super::server_tool::ServerTool;
 use super::types::{Built, BuiltTool, Dependencies, Place, Prepared};
@@ -17,7 +18,7 @@ use crate::domain::arguments::ArgumentSchema;
 use crate::domain::document::{Layer, SERVER_TOOLS};
 use crate::domain::scope::Scope;
 use crate::domain::tool::{Blind, Entry, EntryState, Listing, Origin, RESERVED_NAMES, Tool, ToolSpec};
-use crate::yaml::{self, DocumentError, Node, shown};
+use crate::yaml::{self, DocumentError, KeyPath, Node, Position, Problem, shown};
 
 /// A tool document as one layer holds it.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -96,6 +97,17 @@ impl Catalog {
         listing.entries.insert(name.clone(), entry.clone());
         self.documents.insert(name.clone(), document.clone());
         true
+    }
+
+    /// Documents that name a tool of an MCP server which is not there.
+    pub(super) fn mistakes(&self) -> impl Iterator<Item = DocumentError> {
+        self.links.iter().filter_map(|link| {
+            let (name, document) = self.documents.iter().find(|(name, _)| name.as_str() == link.name())?;
+            let Mistake { message, hint } = link.mistake(&self.packs)?;
+            let problem =
+                Problem::new(Position::START, KeyPath::root(), message).hint(hint).code(ErrorCode::ToolBroken);
+            Some(problem.in_document(&path_of(name), Some(document.layer)))
+        })
     }
 
     /// Whether one of its packs is an MCP server.

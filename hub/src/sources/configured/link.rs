@@ -12,12 +12,14 @@ use serde_json::value::{RawValue, to_raw_value};
 use super::mcp::config::GivenArguments;
 use super::mcp::shape::Shape;
 use super::pack::{ActivePack, shorter, union};
+use super::status::PackState;
 use super::types::Link;
 use crate::domain::arguments::Arguments;
 use crate::domain::call::CallContext;
 use crate::domain::failure::Failure;
 use crate::domain::output::ToolOutput;
 use crate::domain::tool::{Tool, ToolHandler, ToolSpec};
+use crate::yaml::did_you_mean;
 
 /// A document that offers one tool of a server.
 pub(super) struct ActiveLink {
@@ -44,14 +46,19 @@ impl ActiveLink {
         &self.server
     }
 
+    /// What is wrong with what the document names, as things are.
+    pub(super) fn mistake(&self, packs: &[Arc<ActivePack>]) -> Option<Mistake> {
+        Meant { server: &self.server, original: &self.original }.mistake(packs, |_| true)
+    }
+
     /// The tool: what it takes and gives comes from the server, what it is for from the document. `pack` is what has the
-    /// server's name in the same catalog, with the tools it has now.
-    pub(super) fn tool(&self, pack: Option<(&Arc<ActivePack>, &[Arc<Tool>])>) -> Tool {
+    /// server's name among the catalog's `packs`, with the tools it has now.
+    pub(super) fn tool(&self, pack: Option<(&Arc<ActivePack>, &[Arc<Tool>])>, packs: &[Arc<ActivePack>]) -> Tool {
         let server = pack.filter(|(pack, _)| pack.server().is_some());
         let is_meant = |tool: &&Arc<Tool>| tool.spec.original_name.as_deref() == Some(self.original.as_str());
         let Some(inner) = server.and_then(|(_, tools)| tools.iter().find(is_meant)) else {
-            let pack = server.map(|(pack, _)| pack.clone());
-            let absent = Absent { server: self.server.clone(), original: self.original.clone(), pack };
+            let servers = packs.iter().filter(|pack| pack.server().is_some()).cloned().collect();
+            let absent = Absent { server: self.server.clone(), original: self.original.clone(), servers };
             let open = to_raw_value(&json!({"type": "object"})).unwrap_or_else(|_| RawValue::NULL.to_owned());
             let spec = ToolSpec { original_name: Some(self.original.clone()), input_schema: open, ..self.head.clone() };
             return Tool { spec, schema: None, handler: Arc::new(absent) };
@@ -94,22 +101,64 @@ impl ToolHandler for Present {
 struct Absent {
     server: EntryName,
     original: String,
-    pack: Option<Arc<ActivePack>>,
+    /// The servers of the same catalog.
+    servers: Vec<Arc<ActivePack>>,
 }
 
 #[async_trait]
 impl ToolHandler for Absent {
     async fn invoke(&self, _: Arguments, ctx: &CallContext) -> Result<ToolOutput, Failure> {
+        let named = Meant { server: &self.server, original: &self.original };
+        // Names of what the caller may not use are none of their business.
+        if let Some(Mistake { message, hint }) = named.mistake(&self.servers, |pack| pack.admits(&ctx.caller)) {
+            return Err(Failure::not_run(ErrorCode::ToolBroken, message).hint(hint));
+        }
         let server = &self.server;
-        let status = self.pack.as_ref().map(|pack| pack.view(&ctx.scope, &ctx.caller.subject).status);
-        let message = match status {
-            None => format!("there is no MCP server `{server}` here"),
-            Some(status) => match status.error {
-                Some(error) => format!("the MCP server `{server}` is not available: {}", error.message),
-                None if status.listed_at.is_none() => format!("the MCP server `{server}` has not been listed yet"),
-                None => format!("the MCP server `{server}` has no tool `{}`", self.original),
-            },
+        let pack = self.servers.iter().find(|pack| pack.name() == server);
+        let error = pack.and_then(|pack| pack.view(&ctx.scope, &ctx.caller.subject).status.error);
+        let message = match error {
+            Some(error) => format!("the MCP server `{server}` is not available: {}", error.message),
+            None => format!("the MCP server `{server}` has not been listed yet"),
         };
         Err(Failure::not_run(ErrorCode::ServerUnavailable, message).hint("`footbridge packs` shows how the server is"))
+    }
+}
+
+/// What a document names.
+struct Meant<'a> {
+    server: &'a EntryName,
+    original: &'a str,
+}
+
+/// A document that names what is not there, and will not be there by itself. Safe to show.
+pub(super) struct Mistake {
+    pub(super) message: String,
+    pub(super) hint: String,
+}
+
+impl Meant<'_> {
+    /// What is wrong with it, other than that its server is away. Names are suggested of packs that may be known.
+    fn mistake(&self, packs: &[Arc<ActivePack>], may_be_known: impl Fn(&ActivePack) -> bool) -> Option<Mistake> {
+        let Self { server, original } = *self;
+        let guess = |word: Option<&str>, else_hint: &str| match word {
+            Some(word) => format!("did you mean `{word}`?"),
+            None => else_hint.to_owned(),
+        };
+        let servers = || packs.iter().filter(|pack| pack.server().is_some());
+        let Some(pack) = servers().find(|pack| pack.name() == server) else {
+            let known = servers().filter(|pack| may_be_known(pack)).map(|pack| pack.name().as_str());
+            let hint =
+                guess(did_you_mean(server.as_str(), known), "`footbridge packs` lists the servers that there are");
+            return Some(Mistake { message: format!("there is no MCP server `{server}` here"), hint });
+        };
+        let attached = pack.server()?.server();
+        let listed = attached.listed();
+        if attached.status().state != PackState::Ready || listed.tool(original).is_some() {
+            return None;
+        }
+        let known = listed.tools.iter().filter(|_| may_be_known(pack));
+        let known = known.filter_map(|tool| tool.spec.original_name.as_deref());
+        let hint = guess(did_you_mean(original, known), "`parameters.toolName` is the tool's name on the server");
+        Some(Mistake { message: format!("the MCP server `{server}` has no tool `{original}`"), hint })
     }
 }

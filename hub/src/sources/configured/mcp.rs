@@ -2,7 +2,8 @@
 //!
 //! A server belongs to its document: while a catalog holds that (an [`Attachment`]), its tools are listed in the background
 //! and kept up to date, and projects that see the same document share it. What the document says of the pack may change
-//! without a word to the server; with other parameters it is another server, and the old one ends.
+//! without a word to the server; with other parameters it is another server, and the old one ends. Where
+//! that is the same program or address, what the old one offered is shown until the new one was listed.
 
 mod asked;
 mod backoff;
@@ -151,8 +152,15 @@ impl McpServersOfHub {
             return known;
         }
         attached.retain(|_, attachment| attachment.strong_count() > 0);
+        // The last that the same document attached, while it is there still: the one that this takes the place of.
+        let of_document = attached.iter().filter(|((document, _), _)| *document == key.0);
+        let before = of_document.filter_map(|(_, attachment)| attachment.upgrade()).find(|before| {
+            let before = before.server();
+            before.listed().description.is_some() && before.config.target.is_same_server(&config.target)
+        });
         let dialer = dialer(&self.hub, &mut config, &name);
-        let server = Server::new(name, config, self.hub.clone(), dialer);
+        let before = before.as_ref().map(|before| &**before.server());
+        let server = Server::new(name, config, self.hub.clone(), dialer, before);
         let attachment = Arc::new(Attachment(server.clone()));
         attached.insert(key, Arc::downgrade(&attachment));
         drop(attached);

@@ -80,8 +80,7 @@ impl ActivePack {
     pub(super) fn absent(&self, scope: &Scope, caller: &Caller, now: jiff::Timestamp) -> Option<Failure> {
         let name = self.name();
         let status = self.pack.status(scope, &caller.subject);
-        let any = ToolName::parse(name.as_str()).ok()?;
-        if !head(&self.document, self.layer, any).admits(caller) {
+        if !self.admits(caller) {
             return None;
         }
         let message = match (status.state, status.error) {
@@ -97,6 +96,12 @@ impl ActivePack {
         // What failed for good is not tried again.
         let again = status.state == PackState::Connecting || left.is_some();
         Some(if again { failure.retry_after_ms(retry) } else { failure })
+    }
+
+    /// Whether its document lets a caller use it.
+    pub(super) fn admits(&self, caller: &Caller) -> bool {
+        let any = ToolName::parse(self.name().as_str());
+        any.is_ok_and(|any| head(&self.document, self.layer, any).admits(caller))
     }
 
     /// The document's name.
@@ -228,7 +233,7 @@ impl PackListings {
         for link in &catalog.links {
             let place = catalog.packs.iter().position(|pack| pack.name() == link.server());
             let pack = place.and_then(|place| Some((catalog.packs.get(place)?, tools.get(place)?)));
-            let tool = link.tool(pack.map(|(pack, tools)| (pack, &**tools)));
+            let tool = link.tool(pack.map(|(pack, tools)| (pack, &**tools)), &catalog.packs);
             listing.tools.insert(tool.spec.name.clone(), Arc::new(tool));
         }
         let listing = Arc::new(listing);

@@ -8,7 +8,7 @@ use crate::domain::document::Layer;
 /// Whether a pack offers what it should.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum PackState {
-    /// It has not been listed yet.
+    /// It has not been listed yet. What it offered before its document changed is still shown.
     Connecting,
     /// What it offers is what it last said.
     Ready,

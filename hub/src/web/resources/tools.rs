@@ -91,7 +91,7 @@ pub(super) async fn get(
         Resolution::Tool(tool) if tool.spec.admits(&caller) => Ok(Json(detail(tool))),
         Resolution::Broken { entry, reason } => Ok(Json(broken_detail(entry, reason))),
         Resolution::Blind(blind) => Err(crate::dispatch::blind_to(&name, blind).into()),
-        Resolution::Tool(_) | Resolution::Unknown => Err(crate::domain::failure::Failure::unknown_tool(&name).into()),
+        Resolution::Tool(_) | Resolution::Unknown => Err(state.dispatcher.missing(&scope, &caller, &name).await.into()),
     }
 }
 

@@ -144,6 +144,15 @@ impl Offered {
 }
 
 impl Target {
+    /// Whether another one is the same server, with whatever variables and headers.
+    pub(in crate::sources::configured) fn is_same_server(&self, other: &Self) -> bool {
+        match (self, other) {
+            (Self::Stdio(a), Self::Stdio(b)) => (&a.command, &a.args, &a.cwd) == (&b.command, &b.args, &b.cwd),
+            (Self::Http(a), Self::Http(b)) => a.url == b.url,
+            (Self::Stdio(_), Self::Http(_)) | (Self::Http(_), Self::Stdio(_)) => false,
+        }
+    }
+
     /// What people may know of it: the program's name, or the server's host.
     pub(in crate::sources::configured) fn shown(&self) -> String {
         match self {

@@ -121,6 +121,10 @@ impl Server {
                 if followers.count() > 0 || followers.listening.take().is_some() {
                     return Ok(nothing());
                 }
+                // Where there is no connection, nothing is followed over it, nor will be over the next one.
+                if session.open_now().is_none() {
+                    return Ok(nothing());
+                }
                 return self.relay(ctx, UNSUBSCRIBE, params, None).await;
             }
             let live = session.live(self, self.capabilities(&session, ctx)).await?;
@@ -168,7 +172,7 @@ impl Server {
                     }
                 };
                 tokio::select! {
-                    () = is_lost => {}
+                    biased;
                     () = session.followed.left.notified() => {
                         if session.followed.is_empty() {
                             session.followed.kept.store(false, Ordering::Release);
@@ -179,6 +183,7 @@ impl Server {
                         }
                         continue;
                     }
+                    () = is_lost => {}
                 }
                 match session.live(&self, capabilities.clone()).await {
                     Ok(live) => {
@@ -197,6 +202,7 @@ impl Server {
         };
         tokio::select! {
             () = keep => {}
+            () = session.over.cancelled() => {}
             () = self.ended() => {}
         }
     }

@@ -1,6 +1,6 @@
 //! What a server offers: read page by page, and made into tools.
 
-use std::collections::{BTreeSet, HashMap, HashSet};
+use std::collections::{BTreeSet, HashMap};
 use std::sync::{Arc, Weak};
 use std::time::Duration;
 
@@ -12,6 +12,7 @@ use footbridge_shared::text::clean_and_cut;
 use serde_json::value::RawValue;
 use tokio_util::sync::CancellationToken;
 
+pub(super) use self::accepted::Accepted;
 use super::call::ServerTool;
 use super::server::Server;
 use super::shape::Shape;
@@ -19,16 +20,18 @@ use crate::domain::document::Layer;
 use crate::domain::mcp::{ListKind, McpDescription};
 use crate::domain::tool::{Origin, Tool, ToolSpec};
 
+mod accepted;
+
 /// How much of one list is taken.
 const LIMITS: ListLimits = ListLimits { pages: 2_000, items: 20_000, bytes: 64 * 1024 * 1024 };
 /// A whole list may take as long as so many handshakes.
 const PAGES_A_TIMEOUT: u32 = 4;
+/// Largest part of a tool (a schema, its annotations, all that is not known here), and largest entry of another list, in bytes.
+const MAX_PART_BYTES: usize = MAX_SCHEMA_BYTES;
 /// Longest name of a tool on its server, in bytes.
 const MAX_NAME_BYTES: usize = 512;
 /// Odd entries that are named in the status.
 const MAX_NAMED: usize = 10;
-/// Tools of one server that are remembered, listed or not.
-const MAX_ACCEPTED: usize = 2 * LIMITS.items;
 /// Labels of every tool of a server.
 const LABELS: [&str; 2] = ["mcp", "side-effect"];
 
@@ -41,7 +44,7 @@ pub(in crate::sources::configured) struct Listed {
     pub(in crate::sources::configured) tools: Arc<[Arc<Tool>]>,
     /// Resources, templates and prompts, as they came.
     others: [Arc<[Raw]>; 3],
-    /// Tools that cannot be used, and why.
+    /// Entries that cannot be used, and why.
     pub(in crate::sources::configured) odd: Arc<[String]>,
     /// How many those are.
     pub(in crate::sources::configured) left_out: usize,
@@ -63,6 +66,15 @@ impl Listed {
     /// What it offers of a kind.
     pub(in crate::sources::configured) fn of(&self, kind: ListKind) -> &Arc<[Raw]> {
         &self.others[place(kind)]
+    }
+
+    /// The same for a server that is to be listed still, with its own idle time of a call.
+    pub(super) fn carried(&self, server: &Weak<Server>, timeout: Option<Duration>) -> Self {
+        let again = |old: &Arc<Tool>| {
+            let headers = ParamHeaders::of(&old.spec.input_schema).ok()?;
+            Some(tool(server, ToolSpec { timeout, ..old.spec.clone() }, headers))
+        };
+        Self { tools: self.tools.iter().filter_map(again).collect(), ..self.clone() }
     }
 
     /// A tool by its name on the server.
@@ -174,42 +186,6 @@ async fn pages(
     Err(Unread { method, why: format!("failed: {error}"), blame })
 }
 
-/// What tools were when somebody last looked, those that are not listed any more too. For this process.
-#[derive(Default)]
-pub(super) struct Accepted {
-    /// Hash of the name → hash of the tool.
-    known: HashMap<blake3::Hash, blake3::Hash>,
-    /// Some were forgotten, for there were too many. Since then a tool that is not known counts as one that has changed.
-    forgot: bool,
-}
-
-impl Accepted {
-    /// Whether a tool is another one than it was. With `accept` it counts as looked at.
-    fn changed(&mut self, original: &str, hash: blake3::Hash, accept: bool) -> bool {
-        let name = blake3::hash(original.as_bytes());
-        if accept {
-            self.known.insert(name, hash);
-        }
-        match self.known.get(&name) {
-            Some(known) => *known != hash,
-            None if self.forgot => true,
-            None => {
-                self.known.insert(name, hash);
-                false
-            }
-        }
-    }
-
-    /// Forgets those that are not listed any more, if there are too many.
-    fn forget<'a>(&mut self, listed: impl Iterator<Item = &'a String>) {
-        if self.known.len() > MAX_ACCEPTED {
-            let listed: HashSet<blake3::Hash> = listed.map(|name| blake3::hash(name.as_bytes())).collect();
-            self.known.retain(|name, _| listed.contains(name));
-            self.forgot = true;
-        }
-    }
-}
-
 /// For which pack a listing is made.
 pub(super) struct Making<'a> {
     pub(super) server: &'a Weak<Server>,
@@ -230,7 +206,7 @@ pub(super) fn assemble(
 ) -> Listed {
     let mut known: HashMap<&str, &Arc<Tool>> = HashMap::with_capacity(before.tools.len());
     known.extend(before.tools.iter().filter_map(|tool| Some((tool.spec.original_name.as_deref()?, tool))));
-    let (mut tools, mut odd, mut left_out) = (Vec::with_capacity(entries.tools.len()), Vec::new(), 0);
+    let (mut tools, mut odd) = (Vec::with_capacity(entries.tools.len()), Odd::default());
     let mut seen = BTreeSet::new();
     for entry in &entries.tools {
         let made = spec(entry, making.pack).and_then(|spec| {
@@ -249,18 +225,26 @@ pub(super) fn assemble(
                 let old = known.get(original.as_str()).filter(|old| same(&old.spec, &spec));
                 tools.push(old.map_or_else(|| tool(making.server, spec, headers), |old| Arc::clone(old)));
             }
-            Err(why) => {
-                left_out += 1;
-                if odd.len() < MAX_NAMED {
-                    odd.push(clean_and_cut(&why, 200));
-                }
-            }
+            Err(why) => odd.add(&why),
         }
     }
     accepted.forget(seen.iter());
     let unchanged =
         tools.len() == before.tools.len() && tools.iter().zip(&*before.tools).all(|(a, b)| Arc::ptr_eq(a, b));
     let mut others = entries.others.map(Result::ok);
+    let others = ListKind::ALL.map(|kind| {
+        let old = before.of(kind);
+        let Some(mut new) = others[place(kind)].take() else { return old.clone() };
+        new.retain(|entry| {
+            let fits = entry.get().len() <= MAX_PART_BYTES;
+            if !fits {
+                odd.add(&format!("an entry of `{}` is too large", kind.field()));
+            }
+            fits
+        });
+        let unchanged = old.len() == new.len() && old.iter().zip(&new).all(|(a, b)| a.get() == b.get());
+        if unchanged { old.clone() } else { new.into() }
+    });
     Listed {
         description: Some(
             before
@@ -270,14 +254,25 @@ pub(super) fn assemble(
                 .unwrap_or_else(|| description.into()),
         ),
         tools: if unchanged { before.tools.clone() } else { tools.into() },
-        others: ListKind::ALL.map(|kind| {
-            let old = before.of(kind);
-            let Some(new) = others[place(kind)].take() else { return old.clone() };
-            let unchanged = old.len() == new.len() && old.iter().zip(&new).all(|(a, b)| a.get() == b.get());
-            if unchanged { old.clone() } else { new.into() }
-        }),
-        odd: odd.into(),
-        left_out,
+        others,
+        odd: odd.named.into(),
+        left_out: odd.many,
+    }
+}
+
+/// Entries that cannot be used.
+#[derive(Default)]
+struct Odd {
+    named: Vec<String>,
+    many: usize,
+}
+
+impl Odd {
+    fn add(&mut self, why: &str) {
+        self.many += 1;
+        if self.named.len() < MAX_NAMED {
+            self.named.push(clean_and_cut(why, 200));
+        }
     }
 }
 
@@ -317,14 +312,21 @@ fn spec(entry: &RawValue, pack: &EntryName) -> Result<ToolSpec, String> {
     }
     let input_schema = fields.take("inputSchema").filter(|schema| schema.get().starts_with('{'));
     let input_schema = input_schema.ok_or_else(|| format!("`{original}` has no input schema"))?;
-    if input_schema.get().len() > MAX_SCHEMA_BYTES {
-        return Err(format!("the input schema of `{original}` is too large"));
-    }
     let mut text =
         |key: &str| fields.take(key).and_then(|raw| serde_json::from_str::<Option<String>>(raw.get()).ok()?);
     let (title, description) = (text("title"), text("description"));
     let mut object = |key: &str| fields.take(key).filter(|value| value.get().starts_with('{'));
     let (output_schema, annotations) = (object("outputSchema"), object("annotations"));
+    let extra = fields.into_raw_unless_empty();
+    let parts = [
+        ("input schema", Some(&input_schema)),
+        ("output schema", output_schema.as_ref()),
+        ("annotations", annotations.as_ref()),
+        ("rest", extra.as_ref()),
+    ];
+    if let Some((part, _)) = parts.iter().find(|(_, raw)| raw.is_some_and(|raw| raw.get().len() > MAX_PART_BYTES)) {
+        return Err(format!("`{original}` is too large: its {part}"));
+    }
     // The pack gives it its public name; until then any will do.
     let name = ToolName::parse(pack.as_str()).map_err(|error| error.to_string())?;
     let origin = Origin::Configured { entry: pack.clone(), type_id: "mcp_server", layer: Layer::Project };
@@ -338,7 +340,7 @@ fn spec(entry: &RawValue, pack: &EntryName) -> Result<ToolSpec, String> {
         input_schema,
         output_schema,
         annotations,
-        extra: fields.into_raw_unless_empty(),
+        extra,
         labels,
         ..ToolSpec::bare(name, origin)
     })

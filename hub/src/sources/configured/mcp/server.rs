@@ -22,10 +22,12 @@ use super::events::{Hearing, RunningCalls};
 use super::listing::{self, Accepted, Blame, Entries, Listed, Making, Unread};
 use super::session::{Key, Live, Session, Sessions, Signs, Using};
 use crate::domain::call::CallContext;
-use crate::domain::mcp::{ListKind, McpDescription, McpNote};
+use crate::domain::mcp::{McpDescription, McpNote};
 use crate::domain::mcp_notes::McpNotes;
 use crate::lifecycle::Lifecycle;
-use crate::sources::configured::status::{PackError, PackState, PackStatus};
+use crate::sources::configured::status::PackError;
+
+mod status;
 
 /// Changes of a listing that come within this time are one.
 const BURST: Duration = Duration::from_millis(200);
@@ -82,25 +84,36 @@ struct State {
 }
 
 impl Server {
-    pub(super) fn new(name: EntryName, config: ServerConfig, hub: Arc<Hub>, dialer: Box<dyn Dial>) -> Arc<Self> {
+    /// `before` is the same server as it was configured before: what that offered is shown until this one was listed.
+    pub(super) fn new(
+        name: EntryName,
+        config: ServerConfig,
+        hub: Arc<Hub>,
+        dialer: Box<dyn Dial>,
+        before: Option<&Self>,
+    ) -> Arc<Self> {
         let permits = config.concurrency.map(Semaphore::new);
-        Arc::new_cyclic(|me| Self {
-            me: me.clone(),
-            name,
-            config,
-            hub,
-            dialer,
-            sessions: Sessions::default(),
-            permits,
-            state: Mutex::default(),
-            accepted: Mutex::default(),
-            listed: ArcSwap::default(),
-            wake: Notify::new(),
-            looking: Mutex::default(),
-            attempts: watch::Sender::new(0),
-            notes: McpNotes::default(),
-            calls: TaskTracker::new(),
-            stop: CancellationToken::new(),
+        Arc::new_cyclic(|me| {
+            let listed = before.map(|before| before.listed().carried(me, config.call_timeout));
+            let accepted = before.map(|before| before.accepted.lock().clone());
+            Self {
+                me: me.clone(),
+                name,
+                config,
+                hub,
+                dialer,
+                sessions: Sessions::default(),
+                permits,
+                state: Mutex::default(),
+                accepted: Mutex::new(accepted.unwrap_or_default()),
+                listed: ArcSwap::from_pointee(listed.unwrap_or_default()),
+                wake: Notify::new(),
+                looking: Mutex::default(),
+                attempts: watch::Sender::new(0),
+                notes: McpNotes::default(),
+                calls: TaskTracker::new(),
+                stop: CancellationToken::new(),
+            }
         })
     }
 
@@ -330,44 +343,30 @@ impl Server {
         self.state.lock().error.as_ref().map(|error| error.message.clone())
     }
 
-    /// How it is.
-    pub(in crate::sources::configured) fn status(&self) -> PackStatus {
-        let (listed, state) = (self.listed(), self.state.lock());
-        let known = listed.description.is_some();
-        let changed = listed.tools.iter().filter(|tool| tool.spec.changed);
-        let until = state.next_try.map(|at| at.saturating_duration_since(Instant::now()));
-        let info = listed.description.as_ref().and_then(|description| Fields::of(&description.info));
-        let said =
-            |key: &str| Some(clean_and_cut(&info.as_ref()?.read::<String>(key)?, 100)).filter(|text| !text.is_empty());
-        PackStatus {
-            state: match (&state.error, known) {
-                (None, true) => PackState::Ready,
-                (None, false) => PackState::Connecting,
-                (Some(_), true) => PackState::Stale,
-                (Some(_), false) => PackState::Failed,
-            },
-            place: Some(self.config.target.shown()),
-            server: said("name").map(|name| match said("version") {
-                Some(version) => format!("{name} {version}"),
-                None => name,
-            }),
-            protocol: listed.description.as_ref().map(|description| description.version.to_string()),
-            left_out: listed.left_out,
-            odd: listed.odd.to_vec(),
-            changed: changed.filter_map(|tool| tool.spec.original_name.clone()).collect(),
-            resources: listed.of(ListKind::Resources).len(),
-            resource_templates: listed.of(ListKind::ResourceTemplates).len(),
-            prompts: listed.of(ListKind::Prompts).len(),
-            error: state.error.clone(),
-            note: state.note.clone(),
-            listed_at: state.listed_at,
-            next_try_at: until.and_then(|until| self.hub.clock.now().checked_add(until).ok()),
+    /// The session that serves a call.
+    pub(super) async fn session_of(self: &Arc<Self>, ctx: &CallContext) -> Result<Using, Unavailable> {
+        let session = self.session(Key::of(self.config.session, ctx)).await?;
+        if let Some(ended) = session.begin_waiting(ctx) {
+            let (me, session) = (self.clone(), Arc::clone(&session));
+            self.spawner().spawn("end of an MCP session at an MCP server", me.end_with(session, ended));
         }
+        Ok(session)
     }
 
-    /// The session that serves a call.
-    pub(super) async fn session_of(&self, ctx: &CallContext) -> Result<Using, Unavailable> {
-        self.session(Key::of(self.config.session, ctx)).await
+    /// Ends a connection with the MCP session that it was for, when the last call on it has ended.
+    async fn end_with(self: Arc<Self>, session: Arc<Session>, ended: CancellationToken) {
+        let end = async {
+            ended.cancelled().await;
+            while !self.sessions.take_unused(&session) {
+                session.unused().await;
+            }
+        };
+        tokio::select! {
+            () = end => session.close().await,
+            // Others ended it.
+            () = session.over.cancelled() => {}
+            () = self.ended() => {}
+        }
     }
 
     async fn session(&self, key: Key) -> Result<Using, Unavailable> {

@@ -1,18 +1,17 @@
 //! Connections to one server: who shares which, opened when they are needed, renewed when they end.
 
-use std::collections::HashMap;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use footbridge_mcp::{Connection, Lifecycle as McpLifecycle, Raw};
-use footbridge_shared::ErrorCode;
 use footbridge_shared::id::Subject;
 use parking_lot::Mutex;
-use tokio::sync::oneshot;
+use tokio::sync::{oneshot, watch};
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
+pub(super) use self::sessions::Sessions;
 use super::backoff::Backoff;
 use super::child::Child;
 use super::config::SessionMode;
@@ -23,6 +22,8 @@ use super::server::Server;
 use crate::domain::call::CallContext;
 use crate::domain::mcp::McpAudience;
 use crate::lifecycle::Lifecycle;
+
+mod sessions;
 
 /// A connection that nobody used for so long is closed, unless it is the one that lists.
 pub(super) const IDLE: Duration = Duration::from_secs(15 * 60);
@@ -84,6 +85,19 @@ impl Key {
             Self::Shared | Self::Listing => None,
             Self::Subject(_, lifecycle) | Self::Session(_, _, lifecycle) => Some(*lifecycle),
         }
+    }
+
+    /// Whose it is, where it is one subject's.
+    fn subject(&self) -> Option<&Subject> {
+        match self {
+            Self::Shared | Self::Listing => None,
+            Self::Subject(subject, _) | Self::Session(subject, ..) => Some(subject),
+        }
+    }
+
+    /// Whether it is this MCP session's, and of no use after it.
+    fn is_of(&self, mcp_session: &str) -> bool {
+        matches!(self, Self::Session(_, session, _) if session.strip_prefix("session ") == Some(mcp_session))
     }
 
     /// Whether it is open whether or not it is used.
@@ -179,8 +193,12 @@ pub(super) struct Session {
     pub(super) followed: Followed,
     /// Held by whoever opens, so that many callers wait for one opening.
     opening: tokio::sync::Mutex<Backoff>,
-    users: AtomicUsize,
+    users: watch::Sender<usize>,
     last_use: Mutex<Instant>,
+    /// Somebody waits for the end of the MCP session that it belongs to.
+    waited_for: AtomicBool,
+    /// Fires when nobody gets it any more.
+    pub(super) over: CancellationToken,
 }
 
 /// A session that a call uses: it is not idle until this is dropped.
@@ -196,7 +214,7 @@ impl std::ops::Deref for Using {
 impl Drop for Using {
     fn drop(&mut self) {
         *self.0.last_use.lock() = Instant::now();
-        self.0.users.fetch_sub(1, Ordering::AcqRel);
+        self.0.users.send_modify(|users| *users = users.saturating_sub(1));
     }
 }
 
@@ -207,8 +225,10 @@ impl Session {
             live: Mutex::default(),
             followed: Followed::default(),
             opening: tokio::sync::Mutex::default(),
-            users: AtomicUsize::new(0),
+            users: watch::Sender::new(0),
             last_use: Mutex::new(Instant::now()),
+            waited_for: AtomicBool::new(false),
+            over: CancellationToken::new(),
         })
     }
 
@@ -308,8 +328,22 @@ impl Session {
         }
     }
 
-    /// Ends its connection, if there is one.
+    /// What ends with the MCP session behind a call and nobody waits for yet: whoever asks does from now on.
+    pub(super) fn begin_waiting(&self, ctx: &CallContext) -> Option<CancellationToken> {
+        let client = ctx.client.as_ref()?;
+        let ended = client.session().filter(|session| self.key.is_of(session)).and_then(|_| client.ended())?;
+        (!self.waited_for.swap(true, Ordering::AcqRel)).then_some(ended)
+    }
+
+    /// Nobody uses it.
+    pub(super) async fn unused(&self) {
+        // The sender is this one's own.
+        let _ = self.users.subscribe().wait_for(|users| *users == 0).await;
+    }
+
+    /// Ends it, with its connection, if there is one.
     pub(super) async fn close(&self) {
+        self.over.cancel();
         let live = self.live.lock().take();
         if let Some(live) = live {
             live.close().await;
@@ -318,56 +352,7 @@ impl Session {
 
     /// For how long nobody used it; `None`: somebody does or follows a resource over it, or it stays open anyway.
     fn idle(&self) -> Option<Duration> {
-        let used = self.key.stays() || self.users.load(Ordering::Acquire) > 0 || !self.followed.is_empty();
+        let used = self.key.stays() || *self.users.borrow() > 0 || !self.followed.is_empty();
         (!used).then(|| self.last_use.lock().elapsed())
     }
-}
-
-/// The sessions of one server.
-#[derive(Default)]
-pub(super) struct Sessions(Mutex<HashMap<Key, Arc<Session>>>);
-
-impl Sessions {
-    /// The session of that key, and one that had to make room for it, of `most` that there may be.
-    ///
-    /// # Errors
-    /// All are in use.
-    pub(super) fn of(&self, key: Key, most: usize) -> Result<(Using, Option<Arc<Session>>), Unavailable> {
-        let mut sessions = self.0.lock();
-        let mut evicted = None;
-        if !sessions.contains_key(&key) && sessions.len() >= most {
-            let oldest = oldest(sessions.values()).map(|(_, session)| session.key.clone());
-            evicted = oldest.and_then(|key| sessions.remove(&key));
-            if evicted.is_none() {
-                let message = format!("all {most} connections to the server are in use");
-                return Err(Unavailable { code: ErrorCode::Overloaded, ..Unavailable::now(message) });
-            }
-        }
-        let session = sessions.entry(key.clone()).or_insert_with(|| Session::new(key)).clone();
-        session.users.fetch_add(1, Ordering::AcqRel);
-        Ok((Using(session), evicted))
-    }
-
-    /// Takes out those that nobody used for so long.
-    pub(super) fn take_idle(&self, for_so_long: Duration) -> Vec<Arc<Session>> {
-        let mut sessions = self.0.lock();
-        let idle = |session: &Arc<Session>| session.idle().is_some_and(|idle| idle >= for_so_long);
-        let keys: Vec<Key> =
-            sessions.values().filter(|session| idle(session)).map(|session| session.key.clone()).collect();
-        keys.iter().filter_map(|key| sessions.remove(key)).collect()
-    }
-
-    /// For how long the one that was not used for longest was not; `None`: all are in use.
-    pub(super) fn longest_idle(&self) -> Option<Duration> {
-        oldest(self.0.lock().values()).map(|(idle, _)| idle)
-    }
-
-    /// All.
-    pub(super) fn all(&self) -> Vec<Arc<Session>> {
-        self.0.lock().values().cloned().collect()
-    }
-}
-
-fn oldest<'a>(sessions: impl Iterator<Item = &'a Arc<Session>>) -> Option<(Duration, &'a Arc<Session>)> {
-    sessions.filter_map(|session| Some((session.idle()?, session))).max_by_key(|(idle, _)| *idle)
 }

@@ -7,7 +7,6 @@ use async_trait::async_trait;
 use footbridge_mcp::{Fields, Raw, RpcError, codes};
 use footbridge_shared::ErrorCode;
 use footbridge_shared::id::{EntryName, Subject};
-use serde_json::json;
 use tokio::sync::broadcast;
 
 use super::call::NoResult;
@@ -15,7 +14,7 @@ use super::followed::{SUBSCRIBE, UNSUBSCRIBE};
 use super::server::Server;
 use crate::domain::call::CallContext;
 use crate::domain::failure::Failure;
-use crate::domain::mcp::{ListKind, McpDescription, McpNote, McpServer, McpServers, McpTools};
+use crate::domain::mcp::{ListKind, McpDescription, McpNote, McpServer, McpServers, McpTools, rpc_error};
 use crate::domain::scope::Scope;
 use crate::sources::configured::ConfiguredSource;
 use crate::sources::configured::pack::ActivePack;
@@ -89,12 +88,7 @@ impl McpServer for PackServer {
         };
         relayed.map_err(|error| match error {
             NoResult::Rpc(error) => error,
-            NoResult::Failure(failure) => {
-                let mut error = RpcError::new(codes::INTERNAL_ERROR, failure.message);
-                let data = json!({ "code": failure.code, "retryAfterMs": failure.retry_after_ms });
-                error.data = serde_json::value::to_raw_value(&data).ok();
-                error
-            }
+            NoResult::Failure(failure) => rpc_error(&failure),
         })
     }
 

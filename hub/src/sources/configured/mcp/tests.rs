@@ -22,6 +22,7 @@ use crate::domain::output::ToolOutput;
 use crate::domain::tool::{NoTools, Tool};
 use crate::sources::configured::status::{PackState, PackStatus};
 
+mod ending;
 mod fake;
 mod following;
 mod keeping;
@@ -62,10 +63,20 @@ impl Lab {
     }
 
     fn attach_as(&self, project: &str, layer: Layer, session: SessionMode) -> Arc<Attachment> {
+        self.attach_with(project, layer, session, |_| {})
+    }
+
+    fn attach_with(
+        &self,
+        project: &str,
+        layer: Layer,
+        session: SessionMode,
+        set: impl FnOnce(&mut ServerConfig),
+    ) -> Arc<Attachment> {
         let scope = Scope::new(TenantName::parse("acme").unwrap(), ProjectName::parse(project).unwrap());
         let key = DocumentKey::new(&scope, layer, &EntryName::parse("lab").unwrap());
         let program = Program { command: "fake".to_owned(), args: Vec::new(), cwd: None, env: Vec::new() };
-        let config = ServerConfig {
+        let mut config = ServerConfig {
             target: Target::Stdio(program),
             call_timeout: None,
             init_timeout: Duration::from_secs(10),
@@ -76,6 +87,7 @@ impl Lab {
             redactor: Redactor::default(),
             digest: [0; 32],
         };
+        set(&mut config);
         let fake = self.fake.clone();
         self.hub.attach_with(key, config, |_, _, _| Box::new(FakeDial(fake)))
     }

@@ -102,9 +102,13 @@ async fn a_server_that_is_not_there_costs_nobody_else_anything() {
     let denied = pack(&world, &own, "denied", |pack| pack.status.error.is_some()).await;
     let error = denied.status.error.unwrap();
     assert_eq!((error.code, denied.status.next_try_at), (ErrorCode::CommandNotAllowed, None));
-    for (tool, why) in [("one", "is not available"), ("other", "there is no MCP server `nowhere` here")] {
+    let reasons = [
+        ("one", ErrorCode::ServerUnavailable, "is not available"),
+        ("other", ErrorCode::ToolBroken, "there is no MCP server `nowhere` here"),
+    ];
+    for (tool, code, why) in reasons {
         let failure = world.call(&own, tool, json!({})).await.unwrap_err();
-        assert_eq!(failure.code, ErrorCode::ServerUnavailable);
+        assert_eq!(failure.code, code);
         assert!(failure.message.contains(why) && !failure.message.contains(SECRET), "{}", failure.message);
     }
     assert_eq!(world.listing(&own).await.tools.keys().map(|name| name.as_str()).collect::<Vec<_>>(), ["one", "other"]);
@@ -128,4 +132,39 @@ async fn a_tool_of_a_pack_that_was_never_listed_is_not_unknown_to_those_who_may_
     for name in ["lab", "echo", "other__echo", "closed__echo"] {
         assert!(world.source.absent(&scope, &ann, name).await.is_none(), "{name}");
     }
+}
+
+#[tokio::test]
+async fn a_document_that_names_a_server_which_is_not_there_is_told_of() {
+    let world = World::new(&[]).await;
+    let own = scope("acme", "main");
+    let server = "type: mcp_server\ndescription: d\nparameters: {command: sh}";
+    world.put(&own, "calendar", server).await.unwrap();
+    world.put(&own, "closed", &format!("{server}\nrequiresRoles: [admin]")).await.unwrap();
+    for (name, server) in [("right", "calendar"), ("wrong", "calender"), ("hidden", "close")] {
+        let document = format!("type: mcp\ndescription: d\nparameters: {{server: {server}, toolName: x}}");
+        world.put(&own, name, &document).await.unwrap();
+    }
+    let failure = world.call(&own, "wrong", json!({})).await.unwrap_err();
+    assert_eq!((failure.code, failure.hint.as_deref()), (ErrorCode::ToolBroken, Some("did you mean `calendar`?")));
+    let failure = world.call(&own, "hidden", json!({})).await.unwrap_err();
+    assert_eq!(failure.hint.as_deref(), Some("`footbridge packs` lists the servers that there are"));
+    let problems = world.source.problems(&own).await.unwrap();
+    let told: Vec<_> = problems.iter().map(|problem| (&*problem.document, problem.hint.as_deref())).collect();
+    let hidden = ("server-tools/hidden.yaml", Some("did you mean `closed`?"));
+    assert_eq!(told, [hidden, ("server-tools/wrong.yaml", Some("did you mean `calendar`?"))]);
+}
+
+#[tokio::test]
+async fn what_a_server_that_is_away_is_asked_fails_with_all_that_is_known() {
+    use crate::domain::mcp::McpServers as _;
+    let world = World::new(&[]).await;
+    let own = scope("acme", "main");
+    world.put(&own, "lab", "type: mcp_server\ndescription: d\nparameters: {command: sh}").await.unwrap();
+    let servers = world.source.servers(&own, &subject("ann")).await.unwrap();
+    let params = to_raw_value(&json!({"uri": "x:y"})).unwrap();
+    let error = servers[0].request(&context(&own), "resources/read", params).await.unwrap_err();
+    let data: serde_json::Value = serde_json::from_str(error.data.unwrap().get()).unwrap();
+    assert_eq!((&data["code"], &data["outcome"]), (&json!("command_not_allowed"), &json!("not_run")));
+    assert!(data["hint"].is_string(), "{data}");
 }

@@ -19,7 +19,8 @@ impl ToolType for Mcp {
 
     fn description(&self) -> &'static str {
         "Offers one tool of an MCP server under this document's name. The server is an `mcp_server` document of the same scope; \
-         it need not offer the tool itself. Until the server was listed, calls are answered `server_unavailable`."
+         it need not offer the tool itself. Until the server was listed, calls are answered `server_unavailable`; where there is no such server, or it lists \
+         no such tool, `tool_broken`."
     }
 
     fn parameters(&self) -> Json {

@@ -1,5 +1,6 @@
 use footbridge_mcp::Version;
 
+use super::accepted::MAX_ACCEPTED;
 use super::*;
 
 fn raw(text: &str) -> Raw {
@@ -21,12 +22,13 @@ impl Listings {
     }
 
     fn list(&mut self, tools: &[&str], accept: bool) -> bool {
+        self.list_with(tools, [vec![], vec![], vec![]], accept)
+    }
+
+    fn list_with(&mut self, tools: &[&str], others: [Vec<Raw>; 3], accept: bool) -> bool {
         let (server, pack) = (Weak::new(), EntryName::parse("lab").unwrap());
         let making = Making { server: &server, pack: &pack, timeout: None };
-        let entries = Entries {
-            tools: tools.iter().map(|tool| raw(tool)).collect(),
-            others: [Ok(vec![]), Ok(vec![]), Ok(vec![])],
-        };
+        let entries = Entries { tools: tools.iter().map(|tool| raw(tool)).collect(), others: others.map(Ok) };
         let listed = assemble(&making, description(), entries, &self.listed, &mut self.accepted, accept);
         let same = unchanged(&self.listed, &listed);
         self.listed = listed;
@@ -84,6 +86,31 @@ fn an_odd_entry_costs_itself() {
     assert_eq!(listings.listed.left_out, odd.len());
     assert!(listings.listed.odd.contains(&"`a` stands twice".to_owned()), "{:?}", listings.listed.odd);
     assert!(listings.listed.odd.contains(&"`c` has no input schema".to_owned()));
+}
+
+#[test]
+fn an_entry_with_a_part_that_is_too_large_costs_itself() {
+    let mut listings = Listings::new();
+    let large = "x".repeat(MAX_PART_BYTES);
+    let with = |name: &str, part: &str| format!(r#"{{"name":"{name}","inputSchema":{{}},{part}}}"#);
+    let odd = [
+        format!(r#"{{"name":"i","inputSchema":{{"title":"{large}"}}}}"#),
+        with("o", &format!(r#""outputSchema":{{"title":"{large}"}}"#)),
+        with("n", &format!(r#""annotations":{{"title":"{large}"}}"#)),
+        with("m", &format!(r#""_meta":{{"a":"{large}"}}"#)),
+        with("c", &format!(r#""icons":["{large}"]"#)),
+    ];
+    let entries: Vec<&str> = odd.iter().map(String::as_str).chain([A]).collect();
+    let other = || vec![raw(&format!(r#"{{"uri":"{large}"}}"#)), raw(r#"{"uri":"x:y"}"#)];
+    listings.list_with(&entries, [other(), other(), other()], false);
+    assert_eq!(listings.shown(), ["a"]);
+    for kind in ListKind::ALL {
+        let shown: Vec<&str> = listings.listed.of(kind).iter().map(|entry| entry.get()).collect();
+        assert_eq!(shown, [r#"{"uri":"x:y"}"#], "{kind:?}");
+    }
+    assert_eq!(listings.listed.left_out, odd.len() + 3);
+    assert!(listings.listed.odd.contains(&"`o` is too large: its output schema".to_owned()));
+    assert!(listings.listed.odd.contains(&"an entry of `prompts` is too large".to_owned()));
 }
 
 #[test]

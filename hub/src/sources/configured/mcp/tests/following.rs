@@ -7,14 +7,14 @@ use super::*;
 use crate::sources::configured::mcp::followed::{SUBSCRIBE, UNSUBSCRIBE};
 
 /// An MCP session that ends when it is told to.
-struct Member {
+pub(super) struct Member {
     session: &'static str,
     capabilities: Raw,
-    ended: CancellationToken,
+    pub(super) ended: CancellationToken,
 }
 
 impl Member {
-    fn of(session: &'static str) -> Arc<Self> {
+    pub(super) fn of(session: &'static str) -> Arc<Self> {
         Arc::new(Self { session, capabilities: to_raw_value(&json!({})).unwrap(), ended: CancellationToken::new() })
     }
 }
@@ -39,7 +39,7 @@ impl McpClient for Member {
     fn notify(&self, _: &str, _: Raw) {}
 }
 
-async fn follow(attachment: &Attachment, member: &Arc<Member>, begins: bool) {
+pub(super) async fn follow(attachment: &Attachment, member: &Arc<Member>, begins: bool) {
     let mut ctx = plain("ann");
     ctx.client = Some(member.clone());
     let params = footbridge_mcp::Fields::of(&to_raw_value(&json!({"uri": "x:y"})).unwrap()).unwrap();
@@ -47,7 +47,7 @@ async fn follow(attachment: &Attachment, member: &Arc<Member>, begins: bool) {
 }
 
 /// What the server has heard of subscriptions since it was looked at last.
-async fn heard(lab: &mut Lab) -> Vec<(usize, String)> {
+pub(super) async fn heard(lab: &mut Lab) -> Vec<(usize, String)> {
     tokio::time::sleep(Duration::from_secs(5)).await;
     let mut heard = Vec::new();
     while let Ok((connection, method, _)) = lab.heard.try_recv() {
@@ -58,7 +58,7 @@ async fn heard(lab: &mut Lab) -> Vec<(usize, String)> {
     heard
 }
 
-fn said(connection: usize, method: &str) -> Vec<(usize, String)> {
+pub(super) fn said(connection: usize, method: &str) -> Vec<(usize, String)> {
     vec![(connection, method.to_owned())]
 }
 
@@ -125,5 +125,23 @@ async fn a_server_without_sessions_is_listened_to() {
     follow(&attachment, &other, false).await;
     assert_eq!(heard(&mut lab).await, said(0, "notifications/cancelled"));
     assert_eq!(lab.fake.listings.load(Ordering::Relaxed), listings, "that is no news of its lists");
+    lab.end().await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_is_let_go_while_the_server_is_away_is_not_followed_again() {
+    let mut lab = Lab::new();
+    let attachment = lab.attach(SessionMode::Subject);
+    ready(&attachment).await;
+    let member = Member::of("1");
+    follow(&attachment, &member, true).await;
+    assert_eq!(heard(&mut lab).await, said(1, SUBSCRIBE));
+    *lab.fake.up.lock() = false;
+    call(&attachment, "die", json!({}), &plain("ann")).await.unwrap_err();
+    follow(&attachment, &member, false).await;
+    *lab.fake.up.lock() = true;
+    tokio::time::sleep(2 * IDLE).await;
+    assert_eq!(heard(&mut lab).await, []);
+    assert_eq!(*lab.fake.open.borrow(), 1, "nor is it connected to for that: this is the one that lists");
     lab.end().await;
 }

@@ -223,3 +223,39 @@ async fn projects_share_the_server_of_their_tenants_document_and_it_ends_with_th
     open.wait_for(|open| *open == 0).await.unwrap();
     lab.end().await;
 }
+
+#[tokio::test(start_paused = true)]
+async fn another_configuration_of_a_server_shows_what_it_offered_until_it_is_listed() {
+    let lab = Lab::new();
+    let old = lab.attach(SessionMode::Shared);
+    ready(&old).await;
+    lab.fake.tools.lock()[0]["description"] = "another".into();
+    lab.fake.say(0, json!({"jsonrpc": "2.0", "method": "notifications/tools/list_changed"}));
+    when(old.server(), |status| !status.changed.is_empty()).await;
+    *lab.fake.up.lock() = false;
+    let attach = |digest: u8, command: &str| {
+        lab.attach_with("main", Layer::Project, SessionMode::Shared, |config| {
+            config.digest = [digest; 32];
+            config.call_timeout = Some(Duration::from_secs(7));
+            if let Target::Stdio(program) = &mut config.target {
+                program.command = command.to_owned();
+                program.env = vec![("KEY".to_owned(), "another".to_owned())];
+            }
+        })
+    };
+    assert_eq!(names(&attach(2, "another program")), [""; 0]);
+    let new = attach(1, "fake");
+    let before = (names(&old), old.server().listed());
+    drop(old);
+    assert_eq!(names(&new), before.0);
+    let status = new.server().status();
+    assert_eq!((status.state, &*status.changed), (PackState::Connecting, &["echo".to_owned()][..]));
+    assert_eq!(tool(&new, "ask").spec.timeout, Some(Duration::from_secs(7)));
+    when(new.server(), |status| status.state == PackState::Stale).await;
+    *lab.fake.up.lock() = true;
+    ready(&new).await;
+    assert_eq!(names(&new), before.0);
+    assert_eq!(new.server().status().changed, ["echo"], "nobody has looked at it");
+    call(&new, "echo", json!({}), &plain("ann")).await.unwrap();
+    lab.end().await;
+}
