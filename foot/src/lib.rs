@@ -77,6 +77,7 @@ async fn serve(
     offer::tell(left_out);
     let tools = Arc::new(tools);
     let servers = Servers::open(config.ca.as_deref(), (&tools, &permissions), clock.clone())?;
+    servers::tell(&config.left_out);
     servers.apply(&config.servers, &orders(&config.exec, &permissions), &permissions);
     let roots: Vec<_> = permissions.policy().roots().iter().map(|root| root.display().to_string()).collect();
     tracing::info!(name = %config.name, hub = %config.hub, ?roots, share = ?config.share, "foot starts");

@@ -154,6 +154,9 @@ fn check_permitted(report: &mut Report, resolved: &Resolved) {
         let (transport, permission) = (server.transport(), server.permission);
         report.line("mcp server", format!("{}  ({transport}; {permission}, where no rule speaks)", server.name));
     }
+    for crate::servers::LeftOut { name, why } in &resolved.config.left_out {
+        report.line("mcp server", format!("{name}  (left out: {why})"));
+    }
     report.line("sandbox", format!("{sandbox}  ({})", resolved.origin("kernelSandbox")));
 }
 

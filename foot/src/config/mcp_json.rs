@@ -6,11 +6,12 @@ use std::path::Path;
 use serde::Deserialize;
 use serde_json::Value;
 
-use super::ConfigError;
+use super::own_hub::{self, Way};
 use super::servers::named;
 use super::settings::Environment;
+use super::{ConfigError, HubUrl};
 use crate::failure::shown;
-use crate::servers::{ServerSettings, ServerText, Transport};
+use crate::servers::{LeftOut, ServerSettings, ServerText, Transport};
 
 #[derive(Debug, Deserialize)]
 struct File {
@@ -35,25 +36,39 @@ struct Entry {
     others: BTreeMap<String, serde::de::IgnoredAny>,
 }
 
+/// What the file says.
+#[derive(Debug)]
+pub(super) struct Others {
+    pub(super) servers: Vec<ServerSettings>,
+    /// Those that are not reached.
+    pub(super) left_out: Vec<LeftOut>,
+}
+
 /// Reads the file.
 ///
 /// # Errors
 /// [`ConfigError`]: it cannot be read, or a server in it makes no sense.
-pub(super) fn read(path: &Path, environment: &Environment) -> Result<Vec<ServerSettings>, ConfigError> {
-    parse(&super::file::text(path)?, environment)
+pub(super) fn read(path: &Path, environment: &Environment, hub: Option<&HubUrl>) -> Result<Others, ConfigError> {
+    parse(&super::file::text(path)?, environment, hub)
         .map_err(|reason| ConfigError::Syntax { path: path.to_owned(), reason })
 }
 
-fn parse(text: &str, environment: &Environment) -> Result<Vec<ServerSettings>, String> {
+fn parse(text: &str, environment: &Environment, hub: Option<&HubUrl>) -> Result<Others, String> {
     let file: File = serde_json::from_str(text).map_err(|error| error.to_string())?;
     let home = environment.home();
     let enabled = file.servers.into_iter().filter(|(_, entry)| !entry.disabled);
-    let texts = enabled.map(|(name, entry)| {
+    let mut left_out = Vec::new();
+    let mut texts = Vec::new();
+    for (name, entry) in enabled {
         let told = |why: String| format!("mcpServers.{}: {why}", shown(&name));
         let text = entry.into_text(&name, environment).map_err(told)?;
-        Ok((name, text))
-    });
-    named("mcpServers", texts.collect::<Result<Vec<_>, String>>()?, home.as_deref())
+        if hub.is_some_and(|hub| Way::from(&text).leads_to(hub)) {
+            left_out.push(LeftOut { name: shown(&name), why: own_hub::WHY.to_owned() });
+        } else {
+            texts.push((name, text));
+        }
+    }
+    Ok(Others { servers: named("mcpServers", texts, home.as_deref())?, left_out })
 }
 
 impl Entry {
@@ -119,7 +134,27 @@ mod tests {
     use crate::servers::Target;
 
     fn parse(text: &str) -> Result<Vec<ServerSettings>, String> {
-        super::parse(text, &Environment::of(&[("TOKEN", "s3cret"), ("HOME", "/home/ada")]))
+        whole(text).map(|others| others.servers)
+    }
+
+    fn whole(text: &str) -> Result<Others, String> {
+        let hub = "http://localhost:7070".parse().unwrap();
+        super::parse(text, &Environment::of(&[("TOKEN", "s3cret"), ("HOME", "/home/ada")]), Some(&hub))
+    }
+
+    #[test]
+    fn the_hub_itself_is_left_out_even_where_its_entry_makes_no_sense_to_a_foot() {
+        let others = whole(
+            r#"{"mcpServers": {
+                "Footbridge": {"command": "footbridge", "args": ["mcp-stdio"], "env": {"FOOTBRIDGE_PROJECT": "web"}},
+                "tools": {"url": "http://127.0.0.1:7070/mcp/local/web"},
+                "git": {"command": "git-mcp"}
+            }}"#,
+        );
+        let others = others.unwrap();
+        assert_eq!(others.servers.iter().map(|server| server.name.as_str()).collect::<Vec<_>>(), ["git"]);
+        let left_out: Vec<_> = others.left_out.iter().map(|left| (left.name.as_str(), left.why.as_str())).collect();
+        assert_eq!(left_out, [("Footbridge", own_hub::WHY), ("tools", own_hub::WHY)]);
     }
 
     #[test]
