@@ -140,7 +140,7 @@ pub(super) fn parse(text: &str, file: &Path, home: Option<&Path>) -> Result<Sett
         sandbox_read: paths("sandboxRead", file.sandbox_read)?,
         sandbox_write: paths("sandboxWrite", file.sandbox_write)?,
         commands: file.commands.map(crate::exec::check_commands).transpose()?,
-        servers: file.servers.map(|servers| super::servers::named("servers", servers, home)).transpose()?,
+        servers: file.servers.map(|servers| super::servers::all("servers", servers, home)).transpose()?,
         mcp_json: file.mcp_json.map(|text| path("mcpJson", text)).transpose()?,
         ask_client: file.ask_client,
         ..Settings::default()

@@ -7,17 +7,14 @@ use serde::Deserialize;
 use serde_json::Value;
 
 use super::own_hub::{self, Way};
-use super::servers::named;
+use super::servers::Named;
 use super::settings::Environment;
 use super::{ConfigError, HubUrl};
 use crate::failure::shown;
 use crate::servers::{LeftOut, ServerSettings, ServerText, Transport};
 
-#[derive(Debug, Deserialize)]
-struct File {
-    #[serde(rename = "mcpServers")]
-    servers: BTreeMap<String, Entry>,
-}
+/// The key of the servers.
+const KEY: &str = "mcpServers";
 
 /// One server. Keys of other programs stand beside these.
 #[derive(Debug, Default, Deserialize)]
@@ -47,28 +44,44 @@ pub(super) struct Others {
 /// Reads the file.
 ///
 /// # Errors
-/// [`ConfigError`]: it cannot be read, or a server in it makes no sense.
+/// [`ConfigError`]: it cannot be read, or is no such file. A server in it that makes no sense is left out.
 pub(super) fn read(path: &Path, environment: &Environment, hub: Option<&HubUrl>) -> Result<Others, ConfigError> {
     parse(&super::file::text(path)?, environment, hub)
         .map_err(|reason| ConfigError::Syntax { path: path.to_owned(), reason })
 }
 
 fn parse(text: &str, environment: &Environment, hub: Option<&HubUrl>) -> Result<Others, String> {
-    let file: File = serde_json::from_str(text).map_err(|error| error.to_string())?;
+    let mut file: BTreeMap<String, Value> = serde_json::from_str(text).map_err(|error| error.to_string())?;
+    let Some(Value::Object(entries)) = file.remove(KEY) else {
+        return Err(format!("there is no object `{KEY}` in it"));
+    };
     let home = environment.home();
-    let enabled = file.servers.into_iter().filter(|(_, entry)| !entry.disabled);
-    let mut left_out = Vec::new();
-    let mut texts = Vec::new();
-    for (name, entry) in enabled {
-        let told = |why: String| format!("mcpServers.{}: {why}", shown(&name));
-        let text = entry.into_text(&name, environment).map_err(told)?;
-        if hub.is_some_and(|hub| Way::from(&text).leads_to(hub)) {
-            left_out.push(LeftOut { name: shown(&name), why: own_hub::WHY.to_owned() });
-        } else {
-            texts.push((name, text));
+    let (mut named, mut left_out) = (Named::new(home.as_deref()), Vec::new());
+    for (name, entry) in entries {
+        let take = || {
+            let entry: Entry = serde_json::from_value(entry).map_err(|error| unquoted(&error.to_string()))?;
+            if entry.disabled {
+                return Ok(());
+            }
+            let text = entry.into_text(&name, environment)?;
+            if hub.is_some_and(|hub| Way::from(&text).leads_to(hub)) {
+                return Err(own_hub::WHY.to_owned());
+            }
+            named.add(&name, text)
+        };
+        if let Err(why) = take() {
+            left_out.push(LeftOut { name: shown(&name), why });
         }
     }
-    Ok(Others { servers: named("mcpServers", texts, home.as_deref())?, left_out })
+    Ok(Others { servers: named.into_servers(), left_out })
+}
+
+/// Without a value that the reader quotes: it may be a secret.
+fn unquoted(error: &str) -> String {
+    match (error.split_once('"'), error.rsplit_once('"')) {
+        (Some((before, _)), Some((_, after))) => format!("{before}…{after}"),
+        _ => error.to_owned(),
+    }
 }
 
 impl Entry {
@@ -175,19 +188,33 @@ mod tests {
     }
 
     #[test]
-    fn what_makes_no_sense_says_where_it_stands() {
-        for (text, part) in [
-            ("{}", "mcpServers"),
-            (
-                r#"{"mcpServers": {"a": {"command": "${NONE}"}}}"#,
-                "mcpServers.a: `command`: the variable NONE is not set",
-            ),
-            (r#"{"mcpServers": {"a": {}}}"#, "mcpServers.a: give `command`"),
-            (r#"{"mcpServers": {"a": {"command": "x", "type": "pipe"}}}"#, "`pipe`"),
-            (r#"{"mcpServers": {"a b": {"command": "x"}, "a-b": {"command": "x"}}}"#, "both"),
-            (r#"{"mcpServers": {"漢": {"command": "x"}}}"#, "no letter"),
-            (r#"{"mcpServers": {"a": {"command": "x", "env": {"A": []}}}}"#, "`A`"),
+    fn what_makes_no_sense_costs_itself_and_says_why() {
+        for (entry, part) in [
+            (r#""a": {"command": "${NONE}"}"#, "`command`: the variable NONE is not set"),
+            (r#""a": {}"#, "give `command`"),
+            (r#""a": 1"#, "invalid type"),
+            (r#""a": {"command": ["x"]}"#, "invalid type"),
+            (r#""a": {"command": "x", "env": "s3cret"}"#, "string …, expected a map"),
+            (r#""a": {"command": "x", "type": "pipe"}"#, "`pipe`"),
+            (r#""a": {"command": "x", "env": {"FOOTBRIDGE_X": "1"}}"#, "`FOOTBRIDGE_X` is set by the foot alone"),
+            (r#""Good": {"command": "x"}"#, "it would be called `good`, and so would `"),
+            (r#""漢": {"command": "x"}"#, "no letter"),
+            (r#""a": {"command": "x", "env": {"A": []}}"#, "`A`"),
         ] {
+            let others = whole(&format!(r#"{{"mcpServers": {{"good": {{"command": "x"}}, {entry}}}}}"#)).unwrap();
+            assert_eq!(
+                others.servers.iter().map(|server| server.name.as_str()).collect::<Vec<_>>(),
+                ["good"],
+                "{entry}"
+            );
+            let [left] = others.left_out.as_slice() else { panic!("{entry}: {:?}", others.left_out) };
+            assert!(left.why.contains(part), "{entry}: {}", left.why);
+        }
+    }
+
+    #[test]
+    fn a_file_that_is_another_is_refused() {
+        for (text, part) in [("{}", "mcpServers"), ("{", "line 1"), (r#"{"mcpServers": []}"#, "mcpServers")] {
             let error = parse(text).map(|_| ()).unwrap_err();
             assert!(error.contains(part), "{text}: {error}");
         }
