@@ -3,8 +3,10 @@
 
 mod account;
 mod endpoint;
+mod expand;
 mod file;
 mod inherited;
+mod jsonc;
 mod layers;
 mod mcp_json;
 mod own;
@@ -365,7 +367,7 @@ fn default_name(root: Option<&Path>) -> Result<FootName, NameError> {
 /// Settings as a file would say them, without one.
 #[cfg(test)]
 pub(crate) fn settings_of(yaml: &str, home: &Path) -> Result<Settings, String> {
-    file::parse(yaml, Path::new("/foot.yaml"), Some(home))
+    file::parse(yaml, Path::new("/foot.yaml"), &Environment::of(&[("HOME", home.to_str().unwrap_or_default())]))
 }
 
 #[cfg(test)]

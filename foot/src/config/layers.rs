@@ -33,7 +33,7 @@ impl Layers {
         let users = Own::new(environment).settings.filter(|path| path.exists());
         let file = file.map(|path| here.join(path)).or(users);
         if let Some(path) = &file {
-            layers.push((Origin::File(path.clone()), file::read(path, environment.home().as_deref())?));
+            layers.push((Origin::File(path.clone()), file::read(path, environment)?));
         }
         Ok(Self { layers, file, origins: Vec::new() })
     }

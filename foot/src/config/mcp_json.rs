@@ -6,6 +6,7 @@ use std::path::Path;
 use serde::Deserialize;
 use serde_json::Value;
 
+use super::expand::expanded;
 use super::own_hub::{self, Way};
 use super::servers::Named;
 use super::settings::Environment;
@@ -13,8 +14,8 @@ use super::{ConfigError, HubUrl};
 use crate::failure::shown;
 use crate::servers::{LeftOut, ServerSettings, ServerText, Transport};
 
-/// The key of the servers.
-const KEY: &str = "mcpServers";
+/// The keys that servers stand under: what most programs write, and what VS Code does.
+const KEYS: [&str; 2] = ["mcpServers", "servers"];
 
 /// One server. Keys of other programs stand beside these.
 #[derive(Debug, Default, Deserialize)]
@@ -24,6 +25,7 @@ struct Entry {
     args: Vec<String>,
     env: BTreeMap<String, Value>,
     cwd: Option<String>,
+    #[serde(alias = "serverUrl", alias = "httpUrl")]
     url: Option<String>,
     headers: BTreeMap<String, String>,
     r#type: Option<String>,
@@ -51,9 +53,10 @@ pub(super) fn read(path: &Path, environment: &Environment, hub: Option<&HubUrl>)
 }
 
 fn parse(text: &str, environment: &Environment, hub: Option<&HubUrl>) -> Result<Others, String> {
-    let mut file: BTreeMap<String, Value> = serde_json::from_str(text).map_err(|error| error.to_string())?;
-    let Some(Value::Object(entries)) = file.remove(KEY) else {
-        return Err(format!("there is no object `{KEY}` in it"));
+    let mut file: BTreeMap<String, Value> =
+        serde_json::from_str(&super::jsonc::plain(text)).map_err(|error| error.to_string())?;
+    let Some(Value::Object(entries)) = KEYS.iter().find_map(|key| file.remove(*key)) else {
+        return Err(format!("there is no object `{}` in it", KEYS.join("`, or `")));
     };
     let home = environment.home();
     let (mut named, mut left_out) = (Named::new(home.as_deref()), Vec::new());
@@ -97,48 +100,23 @@ impl Entry {
             Some("sse") => Some(Transport::Sse),
             Some(other) => return Err(format!("`type`: `{}` is none of stdio, http, sse", shown(other))),
         };
-        let fill = |key: &str, text: &str| expand(text, environment).map_err(|why| format!("`{key}`: {why}"));
-        let one = |key: &str, text: Option<String>| text.map(|text| fill(key, &text)).transpose();
         let env = self.env.into_iter().map(|(name, value)| match value {
-            Value::String(text) => Ok((name, fill("env", &text)?)),
+            Value::String(text) => Ok((name, text)),
             Value::Number(_) | Value::Bool(_) => Ok((name, value.to_string())),
             _ => Err(format!("`env`: the value of `{}` is no text", shown(&name))),
         });
-        let headers = self.headers.into_iter().map(|(name, value)| Ok((name, fill("headers", &value)?)));
-        Ok(ServerText {
-            command: one("command", self.command)?,
-            args: self.args.iter().map(|arg| fill("args", arg)).collect::<Result<_, _>>()?,
+        let text = ServerText {
+            command: self.command,
+            args: self.args,
             env: env.collect::<Result<_, String>>()?,
-            cwd: one("cwd", self.cwd)?,
-            url: one("url", self.url)?,
-            headers: headers.collect::<Result<_, String>>()?,
+            cwd: self.cwd,
+            url: self.url,
+            headers: self.headers,
             transport,
             ..ServerText::default()
-        })
+        };
+        expanded(text, environment)
     }
-}
-
-/// Puts variables of the foot's own environment in the places `${NAME}`, `${env:NAME}` and `${NAME:-otherwise}`.
-///
-/// # Errors
-/// Which one is not set.
-fn expand(text: &str, environment: &Environment) -> Result<String, String> {
-    let mut out = String::new();
-    let mut rest = text;
-    while let Some((before, after)) = rest.split_once("${") {
-        let Some((place, behind)) = after.split_once('}') else { break };
-        let (name, otherwise) = place.split_once(":-").map_or((place, None), |(name, text)| (name, Some(text)));
-        let name = name.strip_prefix("env:").unwrap_or(name);
-        let set = environment.get(name).map(std::ffi::OsString::into_string).transpose();
-        let set = set.map_err(|_| format!("the variable {} holds no text", shown(name)))?;
-        let value = set.or_else(|| otherwise.map(str::to_owned));
-        let value = value.ok_or_else(|| format!("the variable {} is not set", shown(name)))?;
-        out.push_str(before);
-        out.push_str(&value);
-        rest = behind;
-    }
-    out.push_str(rest);
-    Ok(out)
 }
 
 #[cfg(test)]
@@ -221,8 +199,24 @@ mod tests {
     }
 
     #[test]
-    fn a_place_that_does_not_end_is_none() {
-        let environment = Environment::of(&[("A", "1")]);
-        assert_eq!(expand("$A ${A} ${A", &environment).unwrap(), "$A 1 ${A");
+    fn files_of_editors_are_read_with_comments_and_their_own_key() {
+        let others = whole(
+            r#"{
+                // What VS Code asks for.
+                "inputs": [{"type": "promptString", "id": "key", "password": true,}],
+                "servers": {
+                    "docs": {"type": "http", "url": "https://example.org/mcp", /* "headers": {} */},
+                    "older": {"type": "sse", "url": "https://example.org/sse"},
+                    "surfer": {"serverUrl": "https://example.org/mcp"},
+                    "asks": {"type": "stdio", "command": "x", "env": {"KEY": "${input:key}"}},
+                },
+            }"#,
+        );
+        let others = others.unwrap();
+        let said: Vec<_> = others.servers.iter().map(|server| (server.name.as_str(), server.transport())).collect();
+        assert_eq!(said, [("docs", "http"), ("older", "sse"), ("surfer", "http")]);
+        let [left] = others.left_out.as_slice() else { panic!("{:?}", others.left_out) };
+        assert_eq!(left.name, "asks");
+        assert!(left.why.contains("`env`: `${input:key}`: inputs are asked by that client"), "{}", left.why);
     }
 }

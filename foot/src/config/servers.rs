@@ -6,6 +6,8 @@ use std::path::{Path, PathBuf};
 use footbridge_shared::id::EntryName;
 use footbridge_shared::names::pack_name;
 
+use super::expand::expanded;
+use super::settings::Environment;
 use crate::failure::shown;
 use crate::servers::{ServerSettings, ServerText};
 
@@ -45,18 +47,20 @@ impl<'a> Named<'a> {
     }
 }
 
-/// All of them, or none. `key` is what they stand under.
+/// All of them with their variables filled in, or none. `key` is what they stand under.
 ///
 /// # Errors
 /// What is wrong with the first one that cannot be used, and where it stands.
 pub(super) fn all(
     key: &str,
     texts: impl IntoIterator<Item = (String, ServerText)>,
-    home: Option<&Path>,
+    environment: &Environment,
 ) -> Result<Vec<ServerSettings>, String> {
-    let mut named = Named::new(home);
+    let home = environment.home();
+    let mut named = Named::new(home.as_deref());
     for (original, text) in texts {
-        named.add(&original, text).map_err(|why| format!("{key}.{}: {why}", shown(&original)))?;
+        let added = expanded(text, environment).and_then(|text| named.add(&original, text));
+        added.map_err(|why| format!("{key}.{}: {why}", shown(&original)))?;
     }
     Ok(named.into_servers())
 }

@@ -170,6 +170,26 @@ impl ServerSettings {
 }
 
 impl ServerText {
+    /// Its keys.
+    pub(crate) const KEYS: [&str; 16] = [
+        "command",
+        "args",
+        "env",
+        "cwd",
+        "confine",
+        "url",
+        "headers",
+        "transport",
+        "include",
+        "exclude",
+        "timeoutSeconds",
+        "initTimeoutSeconds",
+        "session",
+        "concurrency",
+        "permission",
+        "disabled",
+    ];
+
     /// Looks whether it makes sense. `path` reads a path of the settings.
     ///
     /// # Errors
