@@ -3,11 +3,14 @@
 
 mod account;
 mod endpoint;
+mod expand;
 mod file;
 mod inherited;
+mod jsonc;
 mod layers;
 mod mcp_json;
 mod own;
+mod own_hub;
 mod rules;
 mod servers;
 mod settings;
@@ -31,7 +34,7 @@ use crate::exec::ExecSettings;
 use crate::permissions::{Defaults, Rules};
 use crate::policy::Floor;
 use crate::runner::Runner;
-use crate::servers::ServerSettings;
+use crate::servers::{LeftOut, ServerSettings};
 use layers::Layers;
 use own::Own;
 
@@ -138,6 +141,8 @@ pub struct FootConfig {
     pub(crate) permitted: Permitted,
     /// Local MCP servers, by name.
     pub(crate) servers: Vec<ServerSettings>,
+    /// Those that are not reached.
+    pub(crate) left_out: Vec<LeftOut>,
     /// A file of other programs that says more of them.
     pub(crate) mcp_json: Option<PathBuf>,
 }
@@ -187,6 +192,7 @@ impl FootConfig {
             runner: Runner::default(),
             permitted: Permitted::default(),
             servers: Vec::new(),
+            left_out: Vec::new(),
             mcp_json: None,
         })
     }
@@ -210,6 +216,7 @@ impl FootConfig {
 /// What a foot is told to serve.
 #[derive(Debug)]
 pub(crate) struct Served {
+    hub: Option<String>,
     pub(crate) roots: Vec<PathBuf>,
     homes: Vec<PathBuf>,
     deny: Vec<PathBuf>,
@@ -218,6 +225,7 @@ pub(crate) struct Served {
     pub(crate) permitted: Permitted,
     pub(crate) exec: ExecSettings,
     pub(crate) servers: Vec<ServerSettings>,
+    pub(crate) left_out: Vec<LeftOut>,
     pub(crate) ca: Option<PathBuf>,
     mcp_json: Option<PathBuf>,
 }
@@ -270,8 +278,7 @@ pub(crate) fn resolve(
     let served = layers.served(environment, here)?;
 
     let missing = |what, how| ConfigError::Missing { what, how };
-    let hub = layers.pick("hub", |layer| layer.hub.take());
-    let hub = hub.ok_or(missing("hub", "give --hub URL or set FOOTBRIDGE_URL"))?.parse()?;
+    let hub = served.hub.ok_or(missing("hub", "give --hub URL or set FOOTBRIDGE_URL"))?.parse()?;
     let token = served.token.ok_or(missing("token", "give --token-file FILE or set FOOTBRIDGE_TOKEN"))?;
     let tenant = layers.pick("tenant", |layer| layer.tenant.take());
     let tenant = TenantName::parse(tenant.as_deref().unwrap_or(DEFAULT_TENANT))?;
@@ -300,6 +307,7 @@ pub(crate) fn resolve(
     config.permitted = served.permitted;
     config.exec = served.exec;
     config.servers = served.servers;
+    config.left_out = served.left_out;
     config.mcp_json = served.mcp_json;
     let file = layers.file.clone().or_else(|| Own::new(environment).settings);
     Ok(Resolved { config, file, origins: layers.origins })
@@ -359,7 +367,7 @@ fn default_name(root: Option<&Path>) -> Result<FootName, NameError> {
 /// Settings as a file would say them, without one.
 #[cfg(test)]
 pub(crate) fn settings_of(yaml: &str, home: &Path) -> Result<Settings, String> {
-    file::parse(yaml, Path::new("/foot.yaml"), Some(home))
+    file::parse(yaml, Path::new("/foot.yaml"), &Environment::of(&[("HOME", home.to_str().unwrap_or_default())]))
 }
 
 #[cfg(test)]

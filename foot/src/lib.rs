@@ -77,9 +77,12 @@ async fn serve(
     offer::tell(left_out);
     let tools = Arc::new(tools);
     let servers = Servers::open(config.ca.as_deref(), (&tools, &permissions), clock.clone())?;
+    servers::tell(&config.left_out);
     servers.apply(&config.servers, &orders(&config.exec, &permissions), &permissions);
     let roots: Vec<_> = permissions.policy().roots().iter().map(|root| root.display().to_string()).collect();
-    tracing::info!(name = %config.name, hub = %config.hub, ?roots, share = ?config.share, "foot starts");
+    let servers_told: Vec<_> = config.servers.iter().map(|it| format!("{} ({})", it.name, it.permission)).collect();
+    let told = servers_told.join(", ");
+    tracing::info!(name = %config.name, hub = %config.hub, ?roots, share = ?config.share, servers = told, "foot starts");
     if config.runner == Runner::Real {
         tools::tell_of_confinement();
     }

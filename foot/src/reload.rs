@@ -114,7 +114,10 @@ async fn take_up_answers(offer: &Offer, last: Option<Stamp>) -> Option<Stamp> {
 fn same(before: &FootConfig, after: &FootConfig) -> bool {
     let shown =
         |config: &FootConfig| format!("{:?}{:?}{:?}{:?}", config.roots, config.deny, config.permitted, config.exec);
-    shown(before) == shown(after) && before.servers == after.servers && before.mcp_json == after.mcp_json
+    shown(before) == shown(after)
+        && before.servers == after.servers
+        && before.left_out == after.left_out
+        && before.mcp_json == after.mcp_json
 }
 
 /// Puts new settings into force, but for those that a foot is born with. Calls that run go on as they were admitted.
@@ -139,11 +142,15 @@ fn take_up(
         homes: next.homes,
         permitted: next.permitted,
         servers: next.servers,
+        left_out: next.left_out,
         mcp_json: next.mcp_json,
         ..before.clone()
     };
     let permissions = offer.permissions(&next)?;
     offer::tell(tools.replace(offer.tools(&next, &permissions), &permissions));
+    if next.left_out != before.left_out {
+        crate::servers::tell(&next.left_out);
+    }
     servers.apply(&next.servers, &offer::orders(&next.exec, &permissions), &permissions);
     let (write, exec) = (next.permitted.defaults.write, next.permitted.defaults.exec);
     tracing::info!(%write, %exec, rules = next.permitted.rules.count(), "changed settings are in force");

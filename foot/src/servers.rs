@@ -31,7 +31,7 @@ use footbridge_shared::id::EntryName;
 use tokio::sync::watch;
 
 pub(crate) use board::Infos;
-pub(crate) use settings::{ServerSettings, ServerText, Target, Transport};
+pub(crate) use settings::{LeftOut, ServerSettings, ServerText, Target, Transport};
 
 use crate::clock::SharedClock;
 use crate::error::FootError;
@@ -202,6 +202,13 @@ impl Servers {
     fn running(&self) -> MutexGuard<'_, BTreeMap<EntryName, Running>> {
         // Nothing panics while it holds the lock.
         self.running.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Says which servers of the settings are not reached.
+pub(crate) fn tell(left_out: &[LeftOut]) {
+    for LeftOut { name, why } in left_out {
+        tracing::warn!(server = name, why, "a local MCP server is left out");
     }
 }
 

@@ -154,6 +154,9 @@ fn check_permitted(report: &mut Report, resolved: &Resolved) {
         let (transport, permission) = (server.transport(), server.permission);
         report.line("mcp server", format!("{}  ({transport}; {permission}, where no rule speaks)", server.name));
     }
+    for crate::servers::LeftOut { name, why } in &resolved.config.left_out {
+        report.line("mcp server", format!("{name}  (left out: {why})"));
+    }
     report.line("sandbox", format!("{sandbox}  ({})", resolved.origin("kernelSandbox")));
 }
 
@@ -189,6 +192,15 @@ fn check_hub(report: &mut Report, config: &FootConfig, identity: &Identity) -> R
             "hub says",
             "the token is accepted; the rest was not tried, because a foot of this name runs on this machine",
         ),
+        Probe::NameTaken => {
+            report.fine = false;
+            let name = &config.name;
+            let why = format!(
+                "the token is accepted, but another foot is called `{name}`, as that of `footbridge up` in this folder is: \
+                 choose another name with --name, or release it [name_taken]"
+            );
+            report.line("hub says", why);
+        }
         Probe::Unreachable(why) => {
             report.fine = false;
             report.line("hub says", format!("nothing of use: {why}"));

@@ -17,7 +17,7 @@ use crate::exec::Jobs;
 use crate::offer;
 use crate::permissions::{Desk, Permissions};
 use crate::runner::Runner;
-use crate::servers::Servers;
+use crate::servers::{LeftOut, Servers};
 use crate::tools::ToolSet;
 
 /// Options of `foot tools`.
@@ -34,13 +34,16 @@ pub(super) struct ToolsArgs {
 pub(super) fn tools(args: ToolsArgs, environment: &Environment, here: &Path) -> u8 {
     let ToolsArgs { settings, json } = args;
     let runner = if settings.echo { Runner::Echo } else { Runner::Real };
-    let (entries, states) = match offered(settings, runner, environment, here) {
+    let Offered { entries, states, left_out } = match offered(settings, runner, environment, here) {
         Ok(offered) => offered,
         Err(error) => {
             complain(&error);
             return error.code();
         }
     };
+    for LeftOut { name, why } in &left_out {
+        complain(&format!("the MCP server `{name}` is left out: {why}"));
+    }
     for (name, state) in &states {
         if let Err(why) = state {
             complain(&format!("the MCP server `{name}` is not there: {why}"));
@@ -65,8 +68,14 @@ pub(super) fn tools(args: ToolsArgs, environment: &Environment, here: &Path) -> 
     say(&format!("{table}\n"))
 }
 
-/// How a server is.
-type State = (EntryName, Result<(), String>);
+/// What there is to list.
+struct Offered {
+    entries: Vec<ToolEntry>,
+    /// How each server is.
+    states: Vec<(EntryName, Result<(), String>)>,
+    /// Those that are not reached.
+    left_out: Vec<LeftOut>,
+}
 
 /// The tools, those of local servers among them: these are started for it, and end when they have listed theirs.
 fn offered(
@@ -74,7 +83,7 @@ fn offered(
     runner: Runner,
     environment: &Environment,
     here: &Path,
-) -> Result<(Vec<ToolEntry>, Vec<State>), FootError> {
+) -> Result<Offered, FootError> {
     let served = settings.served(environment, here)?;
     let judge = offer::judge(&served.roots, served.floor(), &served.permitted)?;
     let permissions = Permissions::with(judge, Arc::new(Desk::closed()));
@@ -82,16 +91,16 @@ fn offered(
     let jobs = Jobs::new(Launcher::of_this_program(), clock.clone(), served.exec.max_jobs);
     let tools = ToolSet::new(offer::tools(&runner, &served.exec, &jobs, &permissions), &permissions).0;
     if served.servers.is_empty() {
-        return Ok((tools.entries(), Vec::new()));
+        return Ok(Offered { entries: tools.entries(), states: Vec::new(), left_out: served.left_out });
     }
     let tools = Arc::new(tools);
-    let states = super::block_on(async {
+    let offered = super::block_on(async {
         let servers = Servers::open(served.ca.as_deref(), (&tools, &permissions), clock)?;
         servers.apply(&served.servers, &offer::orders(&served.exec, &permissions), &permissions);
         let states = servers.settled().await;
         let entries = tools.entries();
         servers.end().await;
-        Ok((entries, states))
+        Ok(Offered { entries, states, left_out: served.left_out })
     });
-    states.map_err(FootError::Runtime)?
+    offered.map_err(FootError::Runtime)?
 }

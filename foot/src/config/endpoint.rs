@@ -43,6 +43,14 @@ impl HubUrl {
         format!("{scheme}://{}{}{SOCKET_PATH}", self.authority(), self.base)
     }
 
+    /// Whether an address is one of this hub, whatever its path: the same host and port. All names of this machine are one.
+    pub(crate) fn is_at(&self, url: &str) -> bool {
+        let Ok(url) = reqwest::Url::parse(url) else { return false };
+        let (Some(host), Some(port)) = (url.host_str(), url.port_or_known_default()) else { return false };
+        let (host, own) = (plain(host), plain(&self.host));
+        port == self.port && (host == own || (is_this_machine(&host) && is_this_machine(&own)))
+    }
+
     fn authority(&self) -> String {
         let host = if self.host.contains(':') { format!("[{}]", self.host) } else { self.host.clone() };
         format!("{host}:{}", self.port)
@@ -89,6 +97,18 @@ impl FromStr for HubUrl {
     }
 }
 
+/// A host without the ways in which it can be written.
+fn plain(host: &str) -> String {
+    host.trim_start_matches('[').trim_end_matches(']').trim_end_matches('.').to_ascii_lowercase()
+}
+
+/// Whether a host, as [`plain`] writes it, is this machine.
+fn is_this_machine(host: &str) -> bool {
+    let ip = host.parse::<IpAddr>().map(|ip| ip.to_canonical());
+    // One that is not specified is dialled as this machine too.
+    host == "localhost" || host.ends_with(".localhost") || ip.is_ok_and(|ip| ip.is_loopback() || ip.is_unspecified())
+}
+
 fn is_loopback(host: &str) -> bool {
     host.eq_ignore_ascii_case("localhost") || host.parse::<IpAddr>().is_ok_and(|ip| ip.is_loopback())
 }
@@ -110,6 +130,27 @@ mod tests {
         ] {
             assert_eq!(url.parse::<HubUrl>().unwrap().socket(), socket, "{url}");
         }
+    }
+
+    #[test]
+    fn an_address_is_the_hubs_whatever_its_path() {
+        let here: HubUrl = "http://localhost:7070/base".parse().unwrap();
+        for url in [
+            "http://localhost:7070",
+            "http://127.0.0.1:7070/mcp/a/b",
+            "http://[::1]:7070",
+            "http://[::ffff:127.0.0.1]:7070",
+            "http://0.0.0.0:7070",
+            "http://hub.localhost.:7070",
+        ] {
+            assert!(here.is_at(url), "{url}");
+        }
+        for url in ["http://localhost", "http://10.0.0.1:7070", "localhost:7070", ""] {
+            assert!(!here.is_at(url), "{url}");
+        }
+        let there: HubUrl = "https://Hub.example.org".parse().unwrap();
+        assert!(there.is_at("https://hub.EXAMPLE.org.:443/mcp/a/b"));
+        assert!(!there.is_at("https://example.org/mcp/a/b") && !there.is_at("http://hub.example.org/mcp"));
     }
 
     #[test]

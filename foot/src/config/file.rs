@@ -11,7 +11,7 @@ use serde::Deserialize;
 
 use super::ConfigError;
 use super::rules::RuleLists;
-use super::settings::Settings;
+use super::settings::{Environment, Settings};
 use crate::exec::{CommandTool, KernelSandbox};
 use crate::permissions::Mode;
 use crate::servers::ServerText;
@@ -65,6 +65,12 @@ struct File {
     ask_client: Option<bool>,
 }
 
+/// The keys of servers alone.
+#[derive(Debug, Deserialize)]
+struct Servers {
+    servers: Option<BTreeMap<String, BTreeMap<String, serde::de::IgnoredAny>>>,
+}
+
 #[derive(Debug, Deserialize)]
 #[serde(untagged)]
 enum OneOrMany {
@@ -75,9 +81,9 @@ enum OneOrMany {
 /// The permission bit by which users beside the owner and the group write a file.
 const EVERYBODY_WRITES: u32 = 0o002;
 
-/// Reads the file. `home` is what `~/` stands for.
-pub(super) fn read(path: &Path, home: Option<&Path>) -> Result<Settings, ConfigError> {
-    parse(&text(path)?, path, home).map_err(|reason| ConfigError::Syntax { path: path.to_owned(), reason })
+/// Reads the file. The environment says what `~/` and `${…}` stand for.
+pub(super) fn read(path: &Path, environment: &Environment) -> Result<Settings, ConfigError> {
+    parse(&text(path)?, path, environment).map_err(|reason| ConfigError::Syntax { path: path.to_owned(), reason })
 }
 
 /// The text of a file that says what is done on this machine: nobody but its owner may write it.
@@ -94,7 +100,9 @@ pub(super) fn text(path: &Path) -> Result<String, ConfigError> {
     Ok(text)
 }
 
-pub(super) fn parse(text: &str, file: &Path, home: Option<&Path>) -> Result<Settings, String> {
+pub(super) fn parse(text: &str, file: &Path, environment: &Environment) -> Result<Settings, String> {
+    let own_home = environment.home();
+    let home = own_home.as_deref();
     let options = || {
         serde_saphyr::options! {
             strict_booleans: true,
@@ -111,7 +119,19 @@ pub(super) fn parse(text: &str, file: &Path, home: Option<&Path>) -> Result<Sett
         serde_saphyr::from_str_with_options(text, options()).map_err(|error| error.to_string())?;
     let Some(keys) = keys else { return Ok(Settings::default()) };
     if let Some(unknown) = keys.keys().find(|key| !KEYS.contains(&key.as_str())) {
-        return Err(unknown_key(unknown));
+        return Err(unknown_key(unknown, &KEYS));
+    }
+    // What is of another form is told by whoever reads it whole.
+    if let Ok(Servers { servers: Some(servers) }) = serde_saphyr::from_str_with_options(text, options()) {
+        for (name, keys) in servers {
+            if let Some(unknown) = keys.keys().find(|key| !ServerText::KEYS.contains(&key.as_str())) {
+                return Err(format!(
+                    "servers.{}: {}",
+                    crate::failure::shown(&name),
+                    unknown_key(unknown, &ServerText::KEYS)
+                ));
+            }
+        }
     }
     let place = file;
     let file: File = serde_saphyr::from_str_with_options(text, options()).map_err(|error| error.to_string())?;
@@ -140,19 +160,19 @@ pub(super) fn parse(text: &str, file: &Path, home: Option<&Path>) -> Result<Sett
         sandbox_read: paths("sandboxRead", file.sandbox_read)?,
         sandbox_write: paths("sandboxWrite", file.sandbox_write)?,
         commands: file.commands.map(crate::exec::check_commands).transpose()?,
-        servers: file.servers.map(|servers| super::servers::named("servers", servers, home)).transpose()?,
+        servers: file.servers.map(|servers| super::servers::all("servers", servers, environment)).transpose()?,
         mcp_json: file.mcp_json.map(|text| path("mcpJson", text)).transpose()?,
         ask_client: file.ask_client,
         ..Settings::default()
     })
 }
 
-fn unknown_key(key: &str) -> String {
+fn unknown_key(key: &str, keys: &[&str]) -> String {
     let shown = crate::failure::shown(key);
-    let near = KEYS.iter().max_by(|a, b| strsim::jaro_winkler(a, key).total_cmp(&strsim::jaro_winkler(b, key)));
+    let near = keys.iter().max_by(|a, b| strsim::jaro_winkler(a, key).total_cmp(&strsim::jaro_winkler(b, key)));
     match near.filter(|near| strsim::jaro_winkler(near, key) > 0.8) {
         Some(near) => format!("there is no key `{shown}`; did you mean `{near}`?"),
-        None => format!("there is no key `{shown}`; the keys are {}", KEYS.join(", ")),
+        None => format!("there is no key `{shown}`; the keys are {}", keys.join(", ")),
     }
 }
 
@@ -171,7 +191,16 @@ mod tests {
     use super::*;
 
     fn parse(text: &str) -> Result<Settings, String> {
-        super::parse(text, Path::new("/home/ada/foot.yaml"), Some(Path::new("/home/ada")))
+        let environment = Environment::of(&[("HOME", "/home/ada"), ("TOKEN", "s3cret")]);
+        super::parse(text, Path::new("/home/ada/foot.yaml"), &environment)
+    }
+
+    #[test]
+    fn servers_are_read_with_their_variables() {
+        let text = "servers:\n  a: {command: x, args: ['${env:TOKEN}', '${NONE:-y}']}\n  off: {command: '${NONE}', disabled: true}\n";
+        let servers = parse(text).unwrap().servers.unwrap();
+        let crate::servers::Target::Program { args, .. } = &servers[0].target else { panic!("a program") };
+        assert_eq!((servers.len(), args.as_slice()), (1, ["s3cret".to_owned(), "y".to_owned()].as_slice()));
     }
 
     #[test]
@@ -206,6 +235,9 @@ mod tests {
             ("maxconcurent: 8", "did you mean `maxConcurrent`"),
             ("tokens: x", "did you mean `tokenFile`"),
             ("colour: red", "the keys are"),
+            ("servers: {a: {comand: x}}", "servers.a: there is no key `comand`; did you mean `command`?"),
+            ("servers: {a: {command: x, type: stdio}}", "servers.a: there is no key `type`; the keys are"),
+            ("servers: {a: {command: '${NONE}'}}", "servers.a: `command`: the variable NONE is not set"),
             ("hub: a\nhub: b", "hub"),
             ("commands: [{name: a, description: b, argv: ['{x}']}]", "callers do not choose"),
             ("commands: [{name: a, description: b, argv: [c], shell: true}]", "shell"),

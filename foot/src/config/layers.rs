@@ -5,11 +5,12 @@ use std::path::{Path, PathBuf};
 use footbridge_shared::limits::MAX_SERVERS_PER_FOOT;
 
 use super::own::Own;
-use super::{ConfigError, Environment, Origin, Permitted, Served, Settings, Token, TokenError, TokenSource};
+use super::own_hub::{self, Way};
+use super::{ConfigError, Environment, HubUrl, Origin, Permitted, Served, Settings, Token, TokenError, TokenSource};
 use super::{file, settings};
 use crate::exec::ExecSettings;
 use crate::permissions::{Defaults, Mode};
-use crate::servers::ServerSettings;
+use crate::servers::{LeftOut, ServerSettings};
 
 /// Settings, strongest first.
 pub(super) struct Layers {
@@ -32,7 +33,7 @@ impl Layers {
         let users = Own::new(environment).settings.filter(|path| path.exists());
         let file = file.map(|path| here.join(path)).or(users);
         if let Some(path) = &file {
-            layers.push((Origin::File(path.clone()), file::read(path, environment.home().as_deref())?));
+            layers.push((Origin::File(path.clone()), file::read(path, environment)?));
         }
         Ok(Self { layers, file, origins: Vec::new() })
     }
@@ -49,10 +50,12 @@ impl Layers {
         let state = state.or_else(|| own.state.clone());
         let (permitted, exec) = (self.permitted(environment), self.exec(here, &environment.homes()));
         let mcp_json = self.pick("mcpJson", |layer| layer.mcp_json.take()).map(|path| here.join(path));
-        let servers = self.servers(mcp_json.as_deref(), environment)?;
+        let hub = self.pick("hub", |layer| layer.hub.take());
+        let (servers, left_out) = self.servers(mcp_json.as_deref(), environment, hub.as_deref())?;
         // No layer can take back what another one keeps to itself.
         let deny = self.all(|layer| layer.deny.take()).into_iter().flatten().map(|path| here.join(path));
         Ok(Served {
+            hub,
             roots: roots.into_iter().map(|root| here.join(root)).collect(),
             homes: environment.homes(),
             // They hold secrets, and say what is permitted and what is started.
@@ -62,6 +65,7 @@ impl Layers {
             permitted,
             exec,
             servers,
+            left_out,
             ca: self.pick("ca", |layer| layer.ca.take()).map(|path| here.join(path)),
             mcp_json,
         })
@@ -72,19 +76,33 @@ impl Layers {
         &mut self,
         mcp_json: Option<&Path>,
         environment: &Environment,
-    ) -> Result<Vec<ServerSettings>, ConfigError> {
+        hub: Option<&str>,
+    ) -> Result<(Vec<ServerSettings>, Vec<LeftOut>), ConfigError> {
+        // An address that is none is told where a hub is needed.
+        let hub: Option<HubUrl> = hub.and_then(|hub| hub.parse().ok());
         let mut servers = self.pick("servers", |layer| layer.servers.take()).unwrap_or_default();
-        let others = mcp_json.map(|path| super::mcp_json::read(path, environment)).transpose()?.unwrap_or_default();
-        for other in others {
-            if servers.iter().all(|server| server.name != other.name) {
-                servers.push(other);
+        let mut left_out = Vec::new();
+        if let Some(path) = mcp_json {
+            let others = super::mcp_json::read(path, environment, hub.as_ref())?;
+            left_out = others.left_out;
+            for other in others.servers {
+                if servers.iter().all(|server| server.name != other.name) {
+                    servers.push(other);
+                }
             }
         }
+        servers.retain(|server| {
+            let is_hub = hub.as_ref().is_some_and(|hub| Way::from(&server.target).leads_to(hub));
+            if is_hub {
+                left_out.push(LeftOut { name: server.name.to_string(), why: own_hub::WHY.to_owned() });
+            }
+            !is_hub
+        });
         servers.sort_by(|a, b| a.name.cmp(&b.name));
         if servers.len() > MAX_SERVERS_PER_FOOT {
             return Err(ConfigError::TooManyServers(servers.len()));
         }
-        Ok(servers)
+        Ok((servers, left_out))
     }
 
     /// Takes out what says what callers may do.

@@ -6,17 +6,16 @@ use std::path::Path;
 use serde::Deserialize;
 use serde_json::Value;
 
-use super::ConfigError;
-use super::servers::named;
+use super::expand::expanded;
+use super::own_hub::{self, Way};
+use super::servers::Named;
 use super::settings::Environment;
+use super::{ConfigError, HubUrl};
 use crate::failure::shown;
-use crate::servers::{ServerSettings, ServerText, Transport};
+use crate::servers::{LeftOut, ServerSettings, ServerText, Transport};
 
-#[derive(Debug, Deserialize)]
-struct File {
-    #[serde(rename = "mcpServers")]
-    servers: BTreeMap<String, Entry>,
-}
+/// The keys that servers stand under: what most programs write, and what VS Code does.
+const KEYS: [&str; 2] = ["mcpServers", "servers"];
 
 /// One server. Keys of other programs stand beside these.
 #[derive(Debug, Default, Deserialize)]
@@ -26,6 +25,7 @@ struct Entry {
     args: Vec<String>,
     env: BTreeMap<String, Value>,
     cwd: Option<String>,
+    #[serde(alias = "serverUrl", alias = "httpUrl")]
     url: Option<String>,
     headers: BTreeMap<String, String>,
     r#type: Option<String>,
@@ -35,25 +35,56 @@ struct Entry {
     others: BTreeMap<String, serde::de::IgnoredAny>,
 }
 
+/// What the file says.
+#[derive(Debug)]
+pub(super) struct Others {
+    pub(super) servers: Vec<ServerSettings>,
+    /// Those that are not reached.
+    pub(super) left_out: Vec<LeftOut>,
+}
+
 /// Reads the file.
 ///
 /// # Errors
-/// [`ConfigError`]: it cannot be read, or a server in it makes no sense.
-pub(super) fn read(path: &Path, environment: &Environment) -> Result<Vec<ServerSettings>, ConfigError> {
-    parse(&super::file::text(path)?, environment)
+/// [`ConfigError`]: it cannot be read, or is no such file. A server in it that makes no sense is left out.
+pub(super) fn read(path: &Path, environment: &Environment, hub: Option<&HubUrl>) -> Result<Others, ConfigError> {
+    parse(&super::file::text(path)?, environment, hub)
         .map_err(|reason| ConfigError::Syntax { path: path.to_owned(), reason })
 }
 
-fn parse(text: &str, environment: &Environment) -> Result<Vec<ServerSettings>, String> {
-    let file: File = serde_json::from_str(text).map_err(|error| error.to_string())?;
+fn parse(text: &str, environment: &Environment, hub: Option<&HubUrl>) -> Result<Others, String> {
+    let mut file: BTreeMap<String, Value> =
+        serde_json::from_str(&super::jsonc::plain(text)).map_err(|error| error.to_string())?;
+    let Some(Value::Object(entries)) = KEYS.iter().find_map(|key| file.remove(*key)) else {
+        return Err(format!("there is no object `{}` in it", KEYS.join("`, or `")));
+    };
     let home = environment.home();
-    let enabled = file.servers.into_iter().filter(|(_, entry)| !entry.disabled);
-    let texts = enabled.map(|(name, entry)| {
-        let told = |why: String| format!("mcpServers.{}: {why}", shown(&name));
-        let text = entry.into_text(&name, environment).map_err(told)?;
-        Ok((name, text))
-    });
-    named("mcpServers", texts.collect::<Result<Vec<_>, String>>()?, home.as_deref())
+    let (mut named, mut left_out) = (Named::new(home.as_deref()), Vec::new());
+    for (name, entry) in entries {
+        let take = || {
+            let entry: Entry = serde_json::from_value(entry).map_err(|error| unquoted(&error.to_string()))?;
+            if entry.disabled {
+                return Ok(());
+            }
+            let text = entry.into_text(&name, environment)?;
+            if hub.is_some_and(|hub| Way::from(&text).leads_to(hub)) {
+                return Err(own_hub::WHY.to_owned());
+            }
+            named.add(&name, text)
+        };
+        if let Err(why) = take() {
+            left_out.push(LeftOut { name: shown(&name), why });
+        }
+    }
+    Ok(Others { servers: named.into_servers(), left_out })
+}
+
+/// Without a value that the reader quotes: it may be a secret.
+fn unquoted(error: &str) -> String {
+    match (error.split_once('"'), error.rsplit_once('"')) {
+        (Some((before, _)), Some((_, after))) => format!("{before}…{after}"),
+        _ => error.to_owned(),
+    }
 }
 
 impl Entry {
@@ -69,48 +100,23 @@ impl Entry {
             Some("sse") => Some(Transport::Sse),
             Some(other) => return Err(format!("`type`: `{}` is none of stdio, http, sse", shown(other))),
         };
-        let fill = |key: &str, text: &str| expand(text, environment).map_err(|why| format!("`{key}`: {why}"));
-        let one = |key: &str, text: Option<String>| text.map(|text| fill(key, &text)).transpose();
         let env = self.env.into_iter().map(|(name, value)| match value {
-            Value::String(text) => Ok((name, fill("env", &text)?)),
+            Value::String(text) => Ok((name, text)),
             Value::Number(_) | Value::Bool(_) => Ok((name, value.to_string())),
             _ => Err(format!("`env`: the value of `{}` is no text", shown(&name))),
         });
-        let headers = self.headers.into_iter().map(|(name, value)| Ok((name, fill("headers", &value)?)));
-        Ok(ServerText {
-            command: one("command", self.command)?,
-            args: self.args.iter().map(|arg| fill("args", arg)).collect::<Result<_, _>>()?,
+        let text = ServerText {
+            command: self.command,
+            args: self.args,
             env: env.collect::<Result<_, String>>()?,
-            cwd: one("cwd", self.cwd)?,
-            url: one("url", self.url)?,
-            headers: headers.collect::<Result<_, String>>()?,
+            cwd: self.cwd,
+            url: self.url,
+            headers: self.headers,
             transport,
             ..ServerText::default()
-        })
+        };
+        expanded(text, environment)
     }
-}
-
-/// Puts variables of the foot's own environment in the places `${NAME}`, `${env:NAME}` and `${NAME:-otherwise}`.
-///
-/// # Errors
-/// Which one is not set.
-fn expand(text: &str, environment: &Environment) -> Result<String, String> {
-    let mut out = String::new();
-    let mut rest = text;
-    while let Some((before, after)) = rest.split_once("${") {
-        let Some((place, behind)) = after.split_once('}') else { break };
-        let (name, otherwise) = place.split_once(":-").map_or((place, None), |(name, text)| (name, Some(text)));
-        let name = name.strip_prefix("env:").unwrap_or(name);
-        let set = environment.get(name).map(std::ffi::OsString::into_string).transpose();
-        let set = set.map_err(|_| format!("the variable {} holds no text", shown(name)))?;
-        let value = set.or_else(|| otherwise.map(str::to_owned));
-        let value = value.ok_or_else(|| format!("the variable {} is not set", shown(name)))?;
-        out.push_str(before);
-        out.push_str(&value);
-        rest = behind;
-    }
-    out.push_str(rest);
-    Ok(out)
 }
 
 #[cfg(test)]
@@ -119,7 +125,27 @@ mod tests {
     use crate::servers::Target;
 
     fn parse(text: &str) -> Result<Vec<ServerSettings>, String> {
-        super::parse(text, &Environment::of(&[("TOKEN", "s3cret"), ("HOME", "/home/ada")]))
+        whole(text).map(|others| others.servers)
+    }
+
+    fn whole(text: &str) -> Result<Others, String> {
+        let hub = "http://localhost:7070".parse().unwrap();
+        super::parse(text, &Environment::of(&[("TOKEN", "s3cret"), ("HOME", "/home/ada")]), Some(&hub))
+    }
+
+    #[test]
+    fn the_hub_itself_is_left_out_even_where_its_entry_makes_no_sense_to_a_foot() {
+        let others = whole(
+            r#"{"mcpServers": {
+                "Footbridge": {"command": "footbridge", "args": ["mcp-stdio"], "env": {"FOOTBRIDGE_PROJECT": "web"}},
+                "tools": {"url": "http://127.0.0.1:7070/mcp/local/web"},
+                "git": {"command": "git-mcp"}
+            }}"#,
+        );
+        let others = others.unwrap();
+        assert_eq!(others.servers.iter().map(|server| server.name.as_str()).collect::<Vec<_>>(), ["git"]);
+        let left_out: Vec<_> = others.left_out.iter().map(|left| (left.name.as_str(), left.why.as_str())).collect();
+        assert_eq!(left_out, [("Footbridge", own_hub::WHY), ("tools", own_hub::WHY)]);
     }
 
     #[test]
@@ -140,27 +166,57 @@ mod tests {
     }
 
     #[test]
-    fn what_makes_no_sense_says_where_it_stands() {
-        for (text, part) in [
-            ("{}", "mcpServers"),
-            (
-                r#"{"mcpServers": {"a": {"command": "${NONE}"}}}"#,
-                "mcpServers.a: `command`: the variable NONE is not set",
-            ),
-            (r#"{"mcpServers": {"a": {}}}"#, "mcpServers.a: give `command`"),
-            (r#"{"mcpServers": {"a": {"command": "x", "type": "pipe"}}}"#, "`pipe`"),
-            (r#"{"mcpServers": {"a b": {"command": "x"}, "a-b": {"command": "x"}}}"#, "both"),
-            (r#"{"mcpServers": {"漢": {"command": "x"}}}"#, "no letter"),
-            (r#"{"mcpServers": {"a": {"command": "x", "env": {"A": []}}}}"#, "`A`"),
+    fn what_makes_no_sense_costs_itself_and_says_why() {
+        for (entry, part) in [
+            (r#""a": {"command": "${NONE}"}"#, "`command`: the variable NONE is not set"),
+            (r#""a": {}"#, "give `command`"),
+            (r#""a": 1"#, "invalid type"),
+            (r#""a": {"command": ["x"]}"#, "invalid type"),
+            (r#""a": {"command": "x", "env": "s3cret"}"#, "string …, expected a map"),
+            (r#""a": {"command": "x", "type": "pipe"}"#, "`pipe`"),
+            (r#""a": {"command": "x", "env": {"FOOTBRIDGE_X": "1"}}"#, "`FOOTBRIDGE_X` is set by the foot alone"),
+            (r#""Good": {"command": "x"}"#, "it would be called `good`, and so would `"),
+            (r#""漢": {"command": "x"}"#, "no letter"),
+            (r#""a": {"command": "x", "env": {"A": []}}"#, "`A`"),
         ] {
+            let others = whole(&format!(r#"{{"mcpServers": {{"good": {{"command": "x"}}, {entry}}}}}"#)).unwrap();
+            assert_eq!(
+                others.servers.iter().map(|server| server.name.as_str()).collect::<Vec<_>>(),
+                ["good"],
+                "{entry}"
+            );
+            let [left] = others.left_out.as_slice() else { panic!("{entry}: {:?}", others.left_out) };
+            assert!(left.why.contains(part), "{entry}: {}", left.why);
+        }
+    }
+
+    #[test]
+    fn a_file_that_is_another_is_refused() {
+        for (text, part) in [("{}", "mcpServers"), ("{", "line 1"), (r#"{"mcpServers": []}"#, "mcpServers")] {
             let error = parse(text).map(|_| ()).unwrap_err();
             assert!(error.contains(part), "{text}: {error}");
         }
     }
 
     #[test]
-    fn a_place_that_does_not_end_is_none() {
-        let environment = Environment::of(&[("A", "1")]);
-        assert_eq!(expand("$A ${A} ${A", &environment).unwrap(), "$A 1 ${A");
+    fn files_of_editors_are_read_with_comments_and_their_own_key() {
+        let others = whole(
+            r#"{
+                // What VS Code asks for.
+                "inputs": [{"type": "promptString", "id": "key", "password": true,}],
+                "servers": {
+                    "docs": {"type": "http", "url": "https://example.org/mcp", /* "headers": {} */},
+                    "older": {"type": "sse", "url": "https://example.org/sse"},
+                    "surfer": {"serverUrl": "https://example.org/mcp"},
+                    "asks": {"type": "stdio", "command": "x", "env": {"KEY": "${input:key}"}},
+                },
+            }"#,
+        );
+        let others = others.unwrap();
+        let said: Vec<_> = others.servers.iter().map(|server| (server.name.as_str(), server.transport())).collect();
+        assert_eq!(said, [("docs", "http"), ("older", "sse"), ("surfer", "http")]);
+        let [left] = others.left_out.as_slice() else { panic!("{:?}", others.left_out) };
+        assert_eq!(left.name, "asks");
+        assert!(left.why.contains("`env`: `${input:key}`: inputs are asked by that client"), "{}", left.why);
     }
 }

@@ -6,32 +6,61 @@ use std::path::{Path, PathBuf};
 use footbridge_shared::id::EntryName;
 use footbridge_shared::names::pack_name;
 
+use super::expand::expanded;
+use super::settings::Environment;
 use crate::failure::shown;
 use crate::servers::{ServerSettings, ServerText};
 
-/// Checks servers and gives them the names of their packs, by which they are sorted. `key` is what they stand under, `home`
-/// what `~/` stands for. Those that are disabled are left out.
+/// Servers that were checked, by the names of their packs.
+pub(super) struct Named<'a> {
+    /// What `~/` stands for.
+    home: Option<&'a Path>,
+    /// The original name of each, and its settings unless it is disabled.
+    known: BTreeMap<EntryName, (String, Option<ServerSettings>)>,
+}
+
+impl<'a> Named<'a> {
+    /// None yet.
+    pub(super) fn new(home: Option<&'a Path>) -> Self {
+        Self { home, known: BTreeMap::new() }
+    }
+
+    /// Checks one and adds it.
+    ///
+    /// # Errors
+    /// Why it cannot be used; then it is not among them.
+    pub(super) fn add(&mut self, original: &str, text: ServerText) -> Result<(), String> {
+        let name = pack_name(original).ok_or("there is no letter or digit in the name that could stay")?;
+        if let Some((other, _)) = self.known.get(&name) {
+            return Err(format!("it would be called `{name}`, and so would `{}`", shown(other)));
+        }
+        let disabled = text.disabled;
+        let path = |text: &str| -> Result<PathBuf, String> { super::file::absolute("path", text, self.home) };
+        let server = text.check(name.clone(), &path)?;
+        self.known.insert(name, (original.to_owned(), (!disabled).then_some(server)));
+        Ok(())
+    }
+
+    /// Those that are not disabled, sorted by name.
+    pub(super) fn into_servers(self) -> Vec<ServerSettings> {
+        self.known.into_values().filter_map(|(_, server)| server).collect()
+    }
+}
+
+/// All of them with their variables filled in, or none. `key` is what they stand under.
 ///
 /// # Errors
 /// What is wrong with the first one that cannot be used, and where it stands.
-pub(super) fn named(
+pub(super) fn all(
     key: &str,
     texts: impl IntoIterator<Item = (String, ServerText)>,
-    home: Option<&Path>,
+    environment: &Environment,
 ) -> Result<Vec<ServerSettings>, String> {
-    let mut known: BTreeMap<EntryName, (String, Option<ServerSettings>)> = BTreeMap::new();
+    let home = environment.home();
+    let mut named = Named::new(home.as_deref());
     for (original, text) in texts {
-        let told = |why: String| format!("{key}.{}: {why}", shown(&original));
-        let name = pack_name(&original);
-        let name = name.ok_or_else(|| told("there is no letter or digit in the name that could stay".to_owned()))?;
-        if let Some((other, _)) = known.get(&name) {
-            let (a, b) = (shown(other), shown(&original));
-            return Err(format!("{key}: `{a}` and `{b}` would both be called `{name}`"));
-        }
-        let disabled = text.disabled;
-        let path = |text: &str| -> Result<PathBuf, String> { super::file::absolute("path", text, home) };
-        let server = text.check(name.clone(), &path).map_err(told)?;
-        known.insert(name, (original, (!disabled).then_some(server)));
+        let added = expanded(text, environment).and_then(|text| named.add(&original, text));
+        added.map_err(|why| format!("{key}.{}: {why}", shown(&original)))?;
     }
-    Ok(known.into_values().filter_map(|(_, server)| server).collect())
+    Ok(named.into_servers())
 }

@@ -164,3 +164,15 @@ fn commands_read_the_git_settings_that_there_are() {
     let served = super::served(Settings::default(), None, &environment, home).unwrap();
     assert_eq!(served.exec.extra_read, [home.join(".gitconfig"), home.join(".config/git/ignore")]);
 }
+
+#[test]
+fn the_hub_that_is_served_is_no_server_of_the_foot() {
+    let place = place();
+    place.settings_file(
+        "hub: http://localhost:7070\nservers:\n  hub: {url: 'http://127.0.0.1:7070/mcp/local/web'}\n  git: {command: git-mcp}\n",
+    );
+    let config = place.resolve(Settings { hub: None, ..flags() }).unwrap().config;
+    assert_eq!(config.servers.iter().map(|server| server.name.as_str()).collect::<Vec<_>>(), ["git"]);
+    assert_eq!(config.left_out.iter().map(|left| left.name.as_str()).collect::<Vec<_>>(), ["hub"]);
+    assert_eq!(place.resolve(flags()).unwrap().config.left_out, []);
+}

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use footbridge_mcp::headers::ParamHeaders;
 use footbridge_mcp::{Connection, Fields, Lifecycle, ListLimits, Raw, RequestError, RequestOptions, codes, list_all};
-use footbridge_shared::id::ToolName;
+use footbridge_shared::id::{EntryName, ToolName};
 use footbridge_shared::limits::{MAX_SCHEMA_BYTES, MAX_TOOLS_PER_FOOT};
 use footbridge_shared::message::ToolEntry;
 use footbridge_shared::names::public_names;
@@ -19,6 +19,8 @@ use crate::failure::shown;
 const LIMITS: ListLimits = ListLimits { pages: 1_000, items: MAX_TOOLS_PER_FOOT, bytes: 64 * 1024 * 1024 };
 /// A whole listing may take as long as so many handshakes.
 const PAGES_A_TIMEOUT: u32 = 4;
+/// Labels of every tool of a server, as the hub gives them to servers of its own.
+const LABELS: [&str; 2] = ["mcp", "side-effect"];
 
 /// Reads all pages. A server that repeats itself is not read again. `page_timeout` is what one may take; see
 /// [`PAGES_A_TIMEOUT`].
@@ -89,6 +91,14 @@ pub(super) fn entries(settings: &ServerSettings, lifecycle: Lifecycle, tools: &[
     entries.collect()
 }
 
+/// The same for all tools of a server: that one has no side effect is its own word alone.
+fn labels(server: &EntryName) -> Vec<String> {
+    let mut labels: Vec<String> = LABELS.map(str::to_owned).into();
+    labels.push(format!("mcp:{server}"));
+    labels.sort();
+    labels
+}
+
 fn entry(
     settings: &ServerSettings,
     lifecycle: Lifecycle,
@@ -115,8 +125,23 @@ fn entry(
         annotations: fields.take("annotations"),
         timeout_ms: settings.timeout.map(millis),
         pack: Some(settings.name.to_string()),
+        labels: labels(&settings.name),
         extra: fields.into_raw_unless_empty(),
         ..ToolEntry::new(name.as_str(), &description, schema)
     };
     Ok(Listed { original: original.to_owned(), entry, param_headers: param_headers.map(Into::into) })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_tool_has_the_labels_of_its_server_whatever_it_says_of_itself() {
+        let text: super::super::ServerText = serde_saphyr::from_str("command: x").unwrap();
+        let settings = text.check(EntryName::parse("git").unwrap(), &|path| Ok(path.into())).unwrap();
+        let tool = r#"{"name": "log", "inputSchema": {}, "annotations": {"readOnlyHint": true}, "labels": ["safe"]}"#;
+        let listed = entries(&settings, Lifecycle::Session, &[serde_json::from_str(tool).unwrap()]);
+        assert_eq!(listed.first().unwrap().entry.labels, ["mcp", "mcp:git", "side-effect"]);
+    }
 }

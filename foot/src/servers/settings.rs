@@ -121,6 +121,15 @@ pub(crate) struct ServerSettings {
     pub(crate) permission: Mode,
 }
 
+/// A server of the settings that is not reached, though the rest of them is in force.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct LeftOut {
+    /// Its name, as it can be shown.
+    pub(crate) name: String,
+    /// Why, for the owner.
+    pub(crate) why: String,
+}
+
 impl PartialEq for ServerSettings {
     fn eq(&self, other: &Self) -> bool {
         self.reaches_as(other)
@@ -161,6 +170,26 @@ impl ServerSettings {
 }
 
 impl ServerText {
+    /// Its keys.
+    pub(crate) const KEYS: [&str; 16] = [
+        "command",
+        "args",
+        "env",
+        "cwd",
+        "confine",
+        "url",
+        "headers",
+        "transport",
+        "include",
+        "exclude",
+        "timeoutSeconds",
+        "initTimeoutSeconds",
+        "session",
+        "concurrency",
+        "permission",
+        "disabled",
+    ];
+
     /// Looks whether it makes sense. `path` reads a path of the settings.
     ///
     /// # Errors

@@ -5,6 +5,9 @@ use footbridge_mcp::ConnectError;
 
 use super::settings::Target;
 
+/// What is said besides of a program that the kernel keeps to what is granted: what it complains of may be that.
+const CONFINED: &str = " (it is confined; `sandboxWrite` and `sandboxRead` widen what it may reach)";
+
 /// Why a server cannot be reached, for the owner: a text that may say what stood on its standard error.
 #[derive(Debug, Clone, thiserror::Error)]
 pub(super) enum Unreached {
@@ -39,7 +42,9 @@ impl From<NotStarted> for Unreached {
 impl Unreached {
     /// The same with what can be done about it.
     pub(super) fn with_advice(&self, target: &Target) -> String {
-        self.advice(target).map_or_else(|| self.to_string(), |advice| format!("{self}; {advice}"))
+        let advice = self.advice(target).map(|advice| format!("; {advice}")).unwrap_or_default();
+        let confined = if matches!(target, Target::Program { confine: true, .. }) { CONFINED } else { "" };
+        format!("{self}{advice}{confined}")
     }
 
     fn advice(&self, target: &Target) -> Option<&'static str> {
@@ -73,13 +78,13 @@ mod tests {
 
     #[test]
     fn the_owner_is_told_what_to_do() {
-        let program = Target::Program {
+        let [program, confined] = [false, true].map(|confine| Target::Program {
             command: "uvx".to_owned(),
             args: Vec::new(),
             env: std::collections::BTreeMap::new(),
             cwd: None,
-            confine: false,
-        };
+            confine,
+        });
         let url = reqwest::Url::parse("http://localhost:1/mcp").unwrap();
         let http = Target::Http { url, headers: http::HeaderMap::new(), sse: false };
         let ended = ConnectError::Transport("the server ended".to_owned());
@@ -89,6 +94,8 @@ mod tests {
             (ConnectError::Status(404).into(), &http, "`url`"),
             (ended.clone().into(), &http, "`url`"),
             (ended.clone().into(), &program, "terminal"),
+            (Unreached::Program(ended.clone(), "EACCES".to_owned()), &confined, "`sandboxWrite`"),
+            (Unreached::NotStarted("x".to_owned()), &confined, "`sandboxRead`"),
             (Unreached::Program(ended, "no key".to_owned()), &program, "no key; what it misses"),
         ] {
             let text = unreached.with_advice(target);

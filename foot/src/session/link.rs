@@ -30,6 +30,8 @@ use crate::tools::{Registered, Snapshot};
 
 mod incoming;
 
+/// Tools that the hub did not take which are told by name.
+const MAX_NAMES_TOLD: usize = 5;
 /// Close code of a clean leave.
 pub(super) const CLOSE_NORMAL: u16 = 1000;
 /// Smallest frame that a hub can restrict us to, in bytes: a failure fits.
@@ -381,8 +383,8 @@ impl<'a> Link<'a> {
 
 /// Tools that the hub did not take are still offered here, and somebody should know why nobody calls them.
 fn report(ack: &ToolsAck) {
-    for rejected in &ack.rejected {
-        let (tool, message) = (shown(&rejected.tool), shown(&rejected.message));
-        tracing::warn!(tool, code = %rejected.code, message, "the hub did not take a tool");
-    }
+    let Some(first) = ack.rejected.first() else { return };
+    let names: Vec<String> = ack.rejected.iter().take(MAX_NAMES_TOLD).map(|rejected| shown(&rejected.tool)).collect();
+    let (count, tools, message) = (ack.rejected.len(), names.join(", "), shown(&first.message));
+    tracing::warn!(count, tools, code = %first.code, message, "the hub did not take some tools; the first ones, and why");
 }

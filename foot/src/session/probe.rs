@@ -24,6 +24,8 @@ pub(crate) enum Probe {
     },
     /// The hub takes the token. A foot of this name runs here; to say hello would take its place.
     InUse,
+    /// The hub takes the token. A foot of this name belongs to another key, as that of `footbridge up` does.
+    NameTaken,
     /// There is no hub, or it is not well.
     Unreachable(String),
 }
@@ -39,6 +41,7 @@ pub(crate) async fn probe(config: &FootConfig, identity: &Identity) -> Result<Pr
             Ok(Probe::Welcome { owner: welcome.owner, node: welcome.node })
         }
         Ok(None) => Ok(Probe::InUse),
+        Err(Ended::Final(FootError::NameTaken { .. })) => Ok(Probe::NameTaken),
         Err(Ended::Final(error)) => Err(error),
         Err(Ended::Superseded) => Ok(Probe::Unreachable("another process of this foot took over".to_owned())),
         Err(Ended::Lost { why, .. }) => Ok(Probe::Unreachable(why)),

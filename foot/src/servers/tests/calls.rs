@@ -15,7 +15,7 @@ async fn what_a_server_offers_is_told_as_it_came_under_names_of_its_pack() {
         told,
         json!({"name": "s__echo_it", "originalName": "Echo It", "title": "Echo", "description": "Echoes.", "pack": "s",
             "inputSchema": {"type": "object", "properties": {"n": {"type": "number"}}}, "timeoutMs": 7_000,
-            "outputSchema": {"type": "object"}, "annotations": {"readOnlyHint": true}, "labels": [], "primary": false,
+            "outputSchema": {"type": "object"}, "annotations": {"readOnlyHint": true}, "labels": ["mcp", "mcp:s", "side-effect"], "primary": false,
             "deferred": false, "requiresRoles": [], "profiles": [],
             "extra": {"icons": [{"src": "i"}], "_meta": {"k": 1}}})
     );

@@ -309,3 +309,20 @@ async fn a_check_says_what_the_hub_says_and_disturbs_nobody() {
     drop(hub);
     assert!(matches!(probe(&config, &identity).await.unwrap(), Probe::Unreachable(_)));
 }
+
+#[tokio::test]
+async fn a_check_beside_another_foot_of_the_name_says_so() {
+    let hub = Hub::new().await;
+    let dir = tempfile::tempdir().unwrap();
+    let config = config(&hub, dir.path());
+    let identity = Identity::open(&config).unwrap();
+    let as_hub = async {
+        let mut connection = hub.accept().await;
+        connection.say(&json!({"type": "challenge", "nonce": "n"})).await;
+        connection.hear("hello").await;
+        connection.say(&json!({"type": "error", "code": "name_taken", "message": "by another"})).await;
+        connection.close(4409, "by another").await;
+    };
+    let (_, probed) = tokio::join!(as_hub, probe(&config, &identity));
+    assert_eq!(probed.unwrap(), Probe::NameTaken);
+}

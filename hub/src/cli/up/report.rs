@@ -96,7 +96,14 @@ fn words(allowed: Allowed, foot: &Registered) -> String {
         (true, true) => Some("any command, within the kernel's sandbox"),
         (true, false) => Some("any command, WITHOUT the kernel's sandbox"),
     });
-    words.join(", ")
+    let mut told = words.join(", ");
+    if let Registered::Yes(foot) = foot
+        && !foot.servers.is_empty()
+    {
+        let names: Vec<&str> = foot.servers.iter().map(|server| server.name.as_str()).collect();
+        told.push_str(&format!("; MCP servers: {} (unasked, unless foot.yaml says otherwise)", names.join(", ")));
+    }
+    told
 }
 
 #[cfg(test)]
@@ -132,6 +139,9 @@ mod tests {
             servers: Vec::new(),
             connected_at: None,
         };
+        let mut with_server = foot.clone();
+        with_server.servers =
+            vec![crate::api::feet::FootServerView { name: "git".to_owned(), protocol: "2025-11-25".to_owned() }];
         let registered = Registered::Yes(Box::new(foot));
         let allowed = Allowed { write: false, exec: false, kernel_sandbox: true };
         let told = for_people(&hub(), Path::new("/state/data"), Some((&registered, allowed)), true);
@@ -148,6 +158,8 @@ mod tests {
 
         Ctrl-C stops it.
         "#);
+        let told = words(allowed, &Registered::Yes(Box::new(with_server)));
+        assert_eq!(told, "reading; MCP servers: git (unasked, unless foot.yaml says otherwise)");
     }
 
     #[test]
