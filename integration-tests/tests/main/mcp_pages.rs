@@ -17,7 +17,7 @@ const STRANGER: &str = "https://evil.example";
 async fn stage() -> TestResult<McpStage> {
     let options =
         Options { env: vec![("FOOTBRIDGE_ALLOWED_ORIGINS".to_owned(), PAGE.to_owned())], ..Options::default() };
-    Ok(McpStage::start_with(options).await?)
+    McpStage::start_with(options).await
 }
 
 fn header<'a>(response: &'a Response, name: &str) -> &'a str {
