@@ -35,13 +35,6 @@ struct Meant {
     over: CancellationToken,
 }
 
-impl Meant {
-    /// The MCP session that it came from.
-    fn session(&self) -> Option<&str> {
-        self.ctx.client.as_ref()?.session()
-    }
-}
-
 impl RunningCalls {
     /// Begins a call.
     pub(super) fn begin(&self, ctx: &CallContext) -> Running<'_> {
@@ -55,17 +48,13 @@ impl RunningCalls {
         self.calls.lock().is_empty()
     }
 
-    /// The call of that tag. Without a tag it is the one that runs, or the last of several of one MCP session. Of calls of
-    /// several clients, those without a client among them, nobody can tell which is meant: none is.
+    /// The call of that tag; without a tag the one that was begun last.
     fn meant(&self, tag: Option<Tag>) -> Option<Meant> {
         let calls = self.calls.lock();
-        let Some(tag) = tag else {
-            let (_, last) = calls.last_key_value()?;
-            let is_meant = calls.len() == 1
-                || last.session().is_some_and(|last| calls.values().all(|call| call.session() == Some(last)));
-            return is_meant.then(|| last.clone());
-        };
-        calls.get(&tag).cloned()
+        match tag {
+            Some(tag) => calls.get(&tag).cloned(),
+            None => calls.last_key_value().map(|(_, call)| call.clone()),
+        }
     }
 }
 
@@ -88,18 +77,7 @@ impl Events for Hearing {
     async fn request(&self, tag: Option<Tag>, method: &str, params: Option<Raw>) -> Result<Raw, RpcError> {
         // A connection that everybody shares says in its capabilities that nobody can be asked.
         let call = if self.audience.is_some() { self.calls.meant(tag) } else { None };
-        let Some(Meant { ctx, over }) = call else {
-            if self.audience.is_some() && !self.calls.is_empty() {
-                let pack = self.server.upgrade().map(|server| server.name.to_string());
-                tracing::warn!(
-                    pack,
-                    method,
-                    "a question of an MCP server was declined: calls of several clients run on one connection, and it does not say \
-                     whose it is (`session: process` gives each its own)"
-                );
-            }
-            return declined(method);
-        };
+        let Some(Meant { ctx, over }) = call else { return declined(method) };
         let Some(client) = &ctx.client else { return declined(method) };
         let params = params.unwrap_or_else(|| Fields::new().to_raw());
         tokio::select! {
@@ -135,8 +113,8 @@ impl Events for Hearing {
             let audience = self.audience.clone().unwrap_or(McpAudience::Everybody);
             return server.tell(McpNote::Told { audience, method: method.to_owned(), params });
         }
-        // A message for the log is of the call that runs, also where the transport does not say so. Calls of different clients
-        // only the transport tells apart.
+        // A message for the log is of the call that runs, also where the transport does not say so. Of calls of different
+        // people only the transport tells them apart.
         let belongs = tag.is_some() || (method == "notifications/message" && self.audience.is_some());
         let call = if belongs { self.calls.meant(tag) } else { None };
         match (call.and_then(|call| call.ctx.client), &self.audience) {

@@ -84,27 +84,3 @@ async fn a_question_goes_with_its_call() {
     assert_eq!(lab.hears("answer").await.1, Json::Null, "it is answered by an error");
     lab.end().await;
 }
-
-#[tokio::test(start_paused = true)]
-async fn a_question_that_may_be_of_several_clients_is_asked_of_none() {
-    let same = || by("ann", SESSION, Some("1"));
-    for (beside, answer) in
-        [(by("ann", SESSION, Some("2")).0, "decline"), (plain("ann"), "decline"), (same().0, "accept")]
-    {
-        let mut lab = Lab::new();
-        let attachment = lab.attach(SessionMode::Subject);
-        ready(&attachment).await;
-        let (ann, mut told) = same();
-        let running = call(&attachment, "wait", json!({}), &beside);
-        let asks = async {
-            lab.hears("tools/call").await;
-            let output = call(&attachment, "ask", json!({}), &ann).await.unwrap();
-            beside.cancel.cancel();
-            structured(&output)
-        };
-        let (_, output) = futures::join!(running, asks);
-        assert_eq!(output["answer"]["action"], answer);
-        assert_eq!(told.try_recv().is_ok(), answer == "accept");
-        lab.end().await;
-    }
-}
