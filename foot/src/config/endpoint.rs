@@ -45,7 +45,7 @@ impl HubUrl {
 
     /// Whether an address is one of this hub, whatever its path: the same host and port. All names of this machine are one.
     pub(crate) fn is_at(&self, url: &str) -> bool {
-        let Ok(url) = reqwest::Url::parse(url) else { return false };
+        let Ok(url) = footbridge_mcp::Url::parse(url) else { return false };
         let (Some(host), Some(port)) = (url.host_str(), url.port_or_known_default()) else { return false };
         let (host, own) = (plain(host), plain(&self.host));
         port == self.port && (host == own || (is_this_machine(&host) && is_this_machine(&own)))

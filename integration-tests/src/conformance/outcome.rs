@@ -63,6 +63,12 @@ impl Outcome {
         self.checks.values().all(|(status, _)| matches!(status, Status::Skipped | Status::Info))
     }
 
+    /// Whether a check was not made because the tools changed meanwhile: what the scenario before changed arrived late.
+    pub(super) fn was_disturbed(&self) -> bool {
+        let mut messages = self.checks.values().filter_map(|(_, message)| message.as_deref());
+        messages.any(|message| message.starts_with("Not testable: the set of tools changed"))
+    }
+
     /// How many checks succeed.
     pub(super) fn successes(&self) -> usize {
         self.checks.values().filter(|(status, _)| *status == Status::Success).count()

@@ -36,6 +36,8 @@ pub use list::{ListLimits, Listed, list_all};
 pub use listen::Subscriptions;
 pub use message::{Message, Outlined, RequestId, call_text, response_text};
 pub use relay::HttpRelay;
+/// Addresses of servers, as [`HttpTarget`] has them.
+pub use reqwest::Url;
 pub use streamable::{HttpClientOptions, http_client};
 pub use version::{Lifecycle, Version};
 
