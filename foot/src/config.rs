@@ -26,6 +26,7 @@ use footbridge_shared::message::Share;
 
 pub use endpoint::{HubUrl, HubUrlError};
 pub(crate) use inherited::{inherited, inherited_by_servers};
+pub(crate) use own_hub::leave_out as leave_out_own_hub;
 pub(crate) use settings::{Environment, Origin, Settings};
 pub(crate) use token::open_to_others;
 pub use token::{Token, TokenError, TokenSource};

@@ -135,6 +135,8 @@ fn take_up(
     if let crate::config::TokenSource::File(path) = &next.token {
         next.deny.push(path.clone());
     }
+    // The hub that is served stays the one that it was.
+    crate::config::leave_out_own_hub(&before.hub, &mut next.servers, &mut next.left_out);
     let next = FootConfig {
         exec: next.exec,
         roots: next.roots,

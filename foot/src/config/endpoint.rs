@@ -43,12 +43,15 @@ impl HubUrl {
         format!("{scheme}://{}{}{SOCKET_PATH}", self.authority(), self.base)
     }
 
-    /// Whether an address is one of this hub, whatever its path: the same host and port. All names of this machine are one.
+    /// Whether an address is one of this hub: the same host and port, and the same beginning of the path where the hub has
+    /// one, for other servers may be beside it then. All names of this machine are one.
     pub(crate) fn is_at(&self, url: &str) -> bool {
         let Ok(url) = footbridge_mcp::Url::parse(url) else { return false };
         let (Some(host), Some(port)) = (url.host_str(), url.port_or_known_default()) else { return false };
         let (host, own) = (plain(host), plain(&self.host));
-        port == self.port && (host == own || (is_this_machine(&host) && is_this_machine(&own)))
+        let below = url.path().strip_prefix(self.base.as_str());
+        let is_below = below.is_some_and(|below| below.is_empty() || below.starts_with('/') || self.base.is_empty());
+        port == self.port && is_below && (host == own || (is_this_machine(&host) && is_this_machine(&own)))
     }
 
     fn authority(&self) -> String {
@@ -134,7 +137,7 @@ mod tests {
 
     #[test]
     fn an_address_is_the_hubs_whatever_its_path() {
-        let here: HubUrl = "http://localhost:7070/base".parse().unwrap();
+        let here: HubUrl = "http://localhost:7070".parse().unwrap();
         for url in [
             "http://localhost:7070",
             "http://127.0.0.1:7070/mcp/a/b",
@@ -151,6 +154,9 @@ mod tests {
         let there: HubUrl = "https://Hub.example.org".parse().unwrap();
         assert!(there.is_at("https://hub.EXAMPLE.org.:443/mcp/a/b"));
         assert!(!there.is_at("https://example.org/mcp/a/b") && !there.is_at("http://hub.example.org/mcp"));
+        let below: HubUrl = "https://example.org/tools".parse().unwrap();
+        assert!(below.is_at("https://example.org/tools") && below.is_at("https://example.org/tools/mcp/a/b"));
+        assert!(!below.is_at("https://example.org/tickets/mcp") && !below.is_at("https://example.org/toolsmith"));
     }
 
     #[test]

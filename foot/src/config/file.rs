@@ -200,7 +200,7 @@ mod tests {
         let text = "servers:\n  a: {command: x, args: ['${env:TOKEN}', '${NONE:-y}']}\n  off: {command: '${NONE}', disabled: true}\n";
         let servers = parse(text).unwrap().servers.unwrap();
         let crate::servers::Target::Program { args, .. } = &servers[0].target else { panic!("a program") };
-        assert_eq!((servers.len(), args.as_slice()), (1, ["s3cret".to_owned(), "y".to_owned()].as_slice()));
+        assert_eq!((servers[1].disabled, args.as_slice()), (true, ["s3cret".to_owned(), "y".to_owned()].as_slice()));
     }
 
     #[test]

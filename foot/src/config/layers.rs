@@ -5,7 +5,6 @@ use std::path::{Path, PathBuf};
 use footbridge_shared::limits::MAX_SERVERS_PER_FOOT;
 
 use super::own::Own;
-use super::own_hub::{self, Way};
 use super::{ConfigError, Environment, HubUrl, Origin, Permitted, Served, Settings, Token, TokenError, TokenSource};
 use super::{file, settings};
 use crate::exec::ExecSettings;
@@ -91,13 +90,10 @@ impl Layers {
                 }
             }
         }
-        servers.retain(|server| {
-            let is_hub = hub.as_ref().is_some_and(|hub| Way::from(&server.target).leads_to(hub));
-            if is_hub {
-                left_out.push(LeftOut { name: server.name.to_string(), why: own_hub::WHY.to_owned() });
-            }
-            !is_hub
-        });
+        servers.retain(|server| !server.disabled);
+        if let Some(hub) = &hub {
+            super::own_hub::leave_out(hub, &mut servers, &mut left_out);
+        }
         servers.sort_by(|a, b| a.name.cmp(&b.name));
         if servers.len() > MAX_SERVERS_PER_FOOT {
             return Err(ConfigError::TooManyServers(servers.len()));

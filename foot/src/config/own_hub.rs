@@ -6,7 +6,7 @@
 use std::collections::BTreeMap;
 
 use super::HubUrl;
-use crate::servers::{ServerText, Target};
+use crate::servers::{LeftOut, ServerSettings, ServerText, Target};
 
 /// What is said of a server that is left out for this.
 pub(super) const WHY: &str =
@@ -21,6 +21,17 @@ const URL_OPTION: &str = "--url";
 const URL_VARIABLE: &str = "FOOTBRIDGE_URL";
 /// What stands in the path of a hub's endpoints for MCP.
 const ENDPOINT: &str = "/mcp";
+
+/// Leaves out servers that lead to this hub.
+pub(crate) fn leave_out(hub: &HubUrl, servers: &mut Vec<ServerSettings>, left_out: &mut Vec<LeftOut>) {
+    servers.retain(|server| {
+        let is_hub = Way::from(&server.target).leads_to(hub);
+        if is_hub {
+            left_out.push(LeftOut { name: server.name.to_string(), why: WHY.to_owned() });
+        }
+        !is_hub
+    });
+}
 
 /// How a server is reached, as far as it can say which one it is.
 pub(super) struct Way<'a> {
@@ -52,7 +63,8 @@ impl Way<'_> {
     /// Whether it leads to this hub.
     pub(super) fn leads_to(&self, hub: &HubUrl) -> bool {
         // A shell's script is one argument.
-        let words: Vec<&str> = self.words.iter().flat_map(|word| word.split_whitespace()).collect();
+        let bare = |word| str::trim_matches(word, |mark| "\"';&|()".contains(mark));
+        let words: Vec<&str> = self.words.iter().flat_map(|word| word.split_whitespace()).map(bare).collect();
         self.url.is_some_and(|url| hub.is_at(url)) || carries(&words, hub) || self.is_bridge(&words, hub)
     }
 
@@ -73,7 +85,8 @@ impl Way<'_> {
 
 /// Whether a program is given the address of the hub's tools, as those are that carry messages for clients without HTTP.
 fn carries(words: &[&str], hub: &HubUrl) -> bool {
-    let addresses = words.iter().filter_map(|word| word.find("http").and_then(|start| word.get(start..)));
+    let start = |word: &str| ["http://", "https://"].iter().find_map(|scheme| word.to_ascii_lowercase().find(scheme));
+    let addresses = words.iter().filter_map(|word| word.get(start(word)?..));
     let mut endpoints = addresses.filter(|url| url.contains(ENDPOINT));
     endpoints.any(|url| hub.is_at(url))
 }
@@ -105,6 +118,8 @@ mod tests {
             "{command: footbridge, args: [--url=http://localhost:7070/, mcp-stdio]}",
             "{command: footbridge, args: [mcp-stdio, --url, http://localhost:7070]}",
             "{command: sh, args: [-c, exec footbridge mcp-stdio]}",
+            "{command: sh, args: [-c, 'exec \"$HOME/bin/footbridge\" mcp-stdio;']}",
+            "{command: bridge, args: ['--http-url=HTTP://localhost:7070/mcp/local/web']}",
             "{command: docker, args: [run, -i, example.org/x/footbridge:1.2, mcp-stdio]}",
             "{command: npx, args: [-y, mcp-remote, 'http://localhost:7070/mcp/local/web']}",
             "{command: bridge, args: ['--server=http://localhost:7070/mcp/local/web']}",

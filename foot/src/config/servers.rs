@@ -15,8 +15,8 @@ use crate::servers::{ServerSettings, ServerText};
 pub(super) struct Named<'a> {
     /// What `~/` stands for.
     home: Option<&'a Path>,
-    /// The original name of each, and its settings unless it is disabled.
-    known: BTreeMap<EntryName, (String, Option<ServerSettings>)>,
+    /// The original name of each, and its settings.
+    known: BTreeMap<EntryName, (String, ServerSettings)>,
 }
 
 impl<'a> Named<'a> {
@@ -34,16 +34,15 @@ impl<'a> Named<'a> {
         if let Some((other, _)) = self.known.get(&name) {
             return Err(format!("it would be called `{name}`, and so would `{}`", shown(other)));
         }
-        let disabled = text.disabled;
         let path = |text: &str| -> Result<PathBuf, String> { super::file::absolute("path", text, self.home) };
         let server = text.check(name.clone(), &path)?;
-        self.known.insert(name, (original.to_owned(), (!disabled).then_some(server)));
+        self.known.insert(name, (original.to_owned(), server));
         Ok(())
     }
 
-    /// Those that are not disabled, sorted by name.
+    /// All, sorted by name.
     pub(super) fn into_servers(self) -> Vec<ServerSettings> {
-        self.known.into_values().filter_map(|(_, server)| server).collect()
+        self.known.into_values().map(|(_, server)| server).collect()
     }
 }
 

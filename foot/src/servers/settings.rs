@@ -119,6 +119,8 @@ pub(crate) struct ServerSettings {
     pub(crate) concurrency: usize,
     /// What becomes of calls that no rule speaks of.
     pub(crate) permission: Mode,
+    /// It is not reached, and no other one of its name.
+    pub(crate) disabled: bool,
 }
 
 /// A server of the settings that is not reached, though the rest of them is in force.
@@ -134,7 +136,7 @@ impl PartialEq for ServerSettings {
     fn eq(&self, other: &Self) -> bool {
         self.reaches_as(other)
             && (&self.include, &self.exclude, self.timeout) == (&other.include, &other.exclude, other.timeout)
-            && self.permission == other.permission
+            && (self.permission, self.disabled) == (other.permission, other.disabled)
     }
 }
 
@@ -217,7 +219,7 @@ impl ServerText {
         let filter = (include, globs("exclude", &self.exclude)?);
         let default_session = if is_program { SessionMode::Process } else { SessionMode::Shared };
         let (session, permission) = (self.session.unwrap_or(default_session), self.permission.unwrap_or(Mode::Allow));
-        let (include, exclude) = (self.include.clone(), self.exclude.clone());
+        let (include, exclude, disabled) = (self.include.clone(), self.exclude.clone(), self.disabled);
         let init_timeout = init_timeout.transpose()?.unwrap_or(DEFAULT_INIT_TIMEOUT);
         let target = if is_program { self.program(path)? } else { self.http()? };
         Ok(ServerSettings {
@@ -231,6 +233,7 @@ impl ServerText {
             session,
             concurrency,
             permission,
+            disabled,
         })
     }
 
