@@ -12,10 +12,11 @@ use futures::future::BoxFuture;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio_util::sync::CancellationToken;
 
-/// How long writing may stand still: the other side has read nothing meanwhile.
-pub(super) const WRITE_LIMIT: Duration = Duration::from_secs(30);
+/// How long writing may stand still. A kernel says that there is room again only once about a third of what it holds for a
+/// connection, some MiB, was read: at 16 KiB/s, which is what bodies on their way in have to keep up too, that takes 90 s.
+pub(super) const WRITE_LIMIT: Duration = Duration::from_secs(120);
 /// The same from the soft end of the hub on: shorter than [`DRAIN_TIMEOUT`](crate::lifecycle::DRAIN_TIMEOUT).
-pub(super) const WRITE_LIMIT_AT_THE_END: Duration = Duration::from_secs(5);
+pub(super) const WRITE_LIMIT_AT_THE_END: Duration = Duration::from_secs(15);
 
 /// A connection with such limits.
 pub(super) struct Writes<S> {
