@@ -10,8 +10,9 @@ use parking_lot::Mutex;
 use super::{Key, Session, Using};
 use crate::sources::configured::mcp::dial::Unavailable;
 
-/// Of the connections to one server a subject has at most one in so many: what it does never shuts out everybody else.
-const SHARE_OF_A_SUBJECT: usize = 2;
+/// Of the places for connections to one server one in so many is never the same subject's as all the rest: what it does
+/// shuts out nobody else.
+const ONE_IN_SO_MANY: usize = 8;
 
 /// The sessions of one server.
 #[derive(Default)]
@@ -27,7 +28,7 @@ impl Sessions {
         let mut sessions = self.0.lock();
         let mut evicted = None;
         if !sessions.contains_key(&key) {
-            let share = most / SHARE_OF_A_SUBJECT;
+            let share = most - most / ONE_IN_SO_MANY;
             let is_own = |session: &&Arc<Session>| key.subject().is_some() && session.key.subject() == key.subject();
             let (oldest, message) = if sessions.values().filter(is_own).count() >= share {
                 let own = oldest(sessions.values().filter(is_own));

@@ -77,16 +77,16 @@ async fn one_subject_never_has_all_connections() {
         ctx
     };
     let mut used = Vec::new();
-    for n in 0..32 {
+    for n in 0..56 {
         used.push(server.session_of(&process("ann", n)).await.ok().unwrap());
     }
-    let refused = server.session_of(&process("ann", 32)).await.err().unwrap();
+    let refused = server.session_of(&process("ann", 56)).await.err().unwrap();
     assert_eq!(refused.code, ErrorCode::Overloaded);
-    assert_eq!(refused.message, "all 32 connections to the server that one subject may have are in use");
+    assert_eq!(refused.message, "all 56 connections to the server that one subject may have are in use");
     assert!(server.session_of(&process("bob", 0)).await.is_ok(), "nobody else is shut out");
     // What a subject does not use makes room for what it needs.
     used.pop();
-    assert!(server.session_of(&process("ann", 32)).await.is_ok());
+    assert!(server.session_of(&process("ann", 56)).await.is_ok());
     drop(used);
     lab.end().await;
 }
