@@ -68,11 +68,13 @@ struct State {
 
 impl State {
     fn make_room(&mut self) {
-        let mut bytes: usize = self.streams.iter().filter(|old| old.has_ended()).map(|old| old.bytes()).sum();
-        while self.streams.len() > MAX_STREAMS || bytes > MAX_REPLAY_BYTES {
+        // Those that go on are as many as requests run.
+        let ended = || self.streams.iter().filter(|old| old.has_ended());
+        let (mut count, mut bytes) = (ended().count(), ended().map(|old| old.bytes()).sum::<usize>());
+        while count > MAX_STREAMS || bytes > MAX_REPLAY_BYTES {
             let Some(oldest) = self.streams.iter().position(|old| old.has_ended()) else { break };
             let Some(gone) = self.streams.remove(oldest) else { break };
-            bytes = bytes.saturating_sub(gone.bytes());
+            (count, bytes) = (count - 1, bytes.saturating_sub(gone.bytes()));
         }
     }
 }

@@ -64,7 +64,8 @@ impl Stream {
         self.push(text, true);
     }
 
-    /// Writes something that is kept as long as the stream is, or until it is released. Answers its number.
+    /// Writes something that is kept as long as the stream is, or until it is released. Answers its number; 0 when the stream
+    /// has ended.
     pub(super) fn send(&self, text: String) -> u64 {
         self.push(text, false)
     }
@@ -88,7 +89,8 @@ impl Stream {
     fn push(&self, text: String, courtesy: bool) -> u64 {
         let mut ring = self.ring.lock();
         if ring.ended {
-            return ring.last;
+            // Nothing was written, so nothing is to be released.
+            return 0;
         }
         ring.last += 1;
         ring.bytes += text.len();
@@ -212,6 +214,7 @@ mod tests {
         assert_eq!((&texts[0][..], &texts[MAX_KEPT - 1][..]), (&b"question"[..], &b"answer"[..]));
         stream.tell("late".to_owned());
         assert_eq!(stream.next(reader.seen).await, Next::End);
+        assert_eq!(stream.send("late question".to_owned()), 0, "the answer is not released in its place");
     }
 
     #[tokio::test]

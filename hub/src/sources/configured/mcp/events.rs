@@ -81,9 +81,11 @@ impl Events for Hearing {
         let Some(client) = &ctx.client else { return declined(method) };
         let params = params.unwrap_or_else(|| Fields::new().to_raw());
         tokio::select! {
-            answer = ctx.clock.awake_during(client.request(method, params)) => answer,
+            // Nobody is asked for a call that is over.
+            biased;
             () = ctx.cancel.cancelled() => Err(RpcError::new(codes::INTERNAL_ERROR, "the call was cancelled")),
             () = over.cancelled() => Err(RpcError::new(codes::INTERNAL_ERROR, "the call that this was asked for is over")),
+            answer = ctx.clock.awake_during(client.request(method, params)) => answer,
         }
     }
 
