@@ -2,16 +2,14 @@
 
 use std::sync::Arc;
 
-use footbridge_mcp::{Connection, Fields, Lifecycle, Raw, Subscriptions, Version};
+use footbridge_mcp::{Connection, Fields, Lifecycle, Raw, Subscriptions, Version, everything_carried};
 use footbridge_shared::id::Subject;
 use footbridge_shared::message::{Audience, Caller};
-use serde_json::json;
 use tokio_util::sync::{CancellationToken, DropGuard};
 
 use super::follows::Follows;
 use super::router::{For, Router};
 use super::settings::SessionMode;
-use crate::tools::raw;
 
 /// Who shares a connection. Callers of different lifecycles never do.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
@@ -54,18 +52,9 @@ impl Key {
         match (self, caller.client.as_deref()) {
             (_, None) => Fields::new().to_raw(),
             (Self::Session(..), Some(client)) => client.capabilities.clone(),
-            (Self::Process(..) | Self::Subject(..), Some(_)) => everything(),
+            (Self::Process(..) | Self::Subject(..), Some(_)) => everything_carried(),
         }
     }
-}
-
-/// The capabilities of somebody who can answer all that is carried.
-pub(super) fn everything() -> Raw {
-    raw(&json!({
-        "elicitation": {"form": {}, "url": {}},
-        "sampling": {"tools": {}, "context": {}},
-        "roots": {"listChanged": true},
-    }))
 }
 
 /// What the client of a call speaks; `None` without one.

@@ -2,12 +2,11 @@
 
 use std::collections::{BTreeMap, VecDeque};
 use std::path::PathBuf;
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use footbridge_launcher::{Hold, Launcher, Order, Process, Report, Reports};
-use footbridge_mcp::{ConnectError, Connection, HttpTarget, Lifecycle, Open, Preferred};
+use footbridge_mcp::{ConnectError, Connection, HttpTarget, KnowsDiscovery, Open};
 use footbridge_shared::ErrorCode;
 use footbridge_shared::text::clean_and_cut;
 use tokio::io::{AsyncBufReadExt as _, AsyncReadExt as _, BufReader};
@@ -39,13 +38,12 @@ pub(super) struct Opener {
     orders: Arc<Orders>,
     http: reqwest::Client,
     pub(super) tasks: Tasks,
-    /// Its program takes no question before `initialize`: it ended over one.
-    knows_no_discovery: AtomicBool,
+    knows_discovery: KnowsDiscovery,
 }
 
 impl Opener {
     pub(super) fn new(launcher: Launcher, orders: Arc<Orders>, http: reqwest::Client, tasks: Tasks) -> Self {
-        Self { launcher, orders, http, tasks, knows_no_discovery: AtomicBool::new(false) }
+        Self { launcher, orders, http, tasks, knows_discovery: KnowsDiscovery::default() }
     }
 
     /// Opens one.
@@ -56,23 +54,14 @@ impl Opener {
         match target {
             Target::Program { command, args, env, cwd, confine } => {
                 let program = Program { command, args, env, cwd: cwd.as_ref(), confine: *confine };
-                let by_session = Open { preferred: Preferred::Lifecycle(Lifecycle::Session), ..open.clone() };
-                if self.knows_no_discovery.load(Ordering::Relaxed) {
-                    return self.program(name, &program, by_session).await;
-                }
-                match self.program(name, &program, open).await {
-                    // It does not know the question, and ends over it: it is not asked a second time.
-                    Err(
+                let ended_over_it = |unreached: &Unreached| {
+                    matches!(
+                        unreached,
                         Unreached::Connect(ConnectError::EndedAtDiscovery)
-                        | Unreached::Program(ConnectError::EndedAtDiscovery, _),
-                    ) => {
-                        let connection = self.program(name, &program, by_session).await?;
-                        // One that is broken ends either way: that says nothing.
-                        self.knows_no_discovery.store(true, Ordering::Relaxed);
-                        Ok(connection)
-                    }
-                    other => other,
-                }
+                            | Unreached::Program(ConnectError::EndedAtDiscovery, _)
+                    )
+                };
+                self.knows_discovery.open(open, |open| self.program(name, &program, open), ended_over_it).await
             }
             Target::Http { url, headers, sse } => {
                 let target = HttpTarget { url: url.clone(), headers: headers.clone(), client: self.http.clone() };

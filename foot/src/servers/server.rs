@@ -3,7 +3,7 @@
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use footbridge_mcp::{Lifecycle, Open, Preferred, Raw, ServerDescription};
+use footbridge_mcp::{Lifecycle, Open, Preferred, Raw, ServerDescription, everything_carried};
 use footbridge_shared::id::EntryName;
 use footbridge_shared::limits::MAX_SERVER_BYTES;
 use footbridge_shared::message::{Caller, ServerInfo};
@@ -11,7 +11,7 @@ use serde_json::json;
 use tokio::sync::{Semaphore, watch};
 use tokio_util::sync::CancellationToken;
 
-use super::attached::{Attached, Key, everything, lifecycle};
+use super::attached::{Attached, Key, lifecycle};
 use super::board::Board;
 use super::follows::Taken;
 use super::listing;
@@ -139,7 +139,7 @@ impl Server {
             let since = self.board.clock.boot();
             // Servers show some tools to those alone who could answer what they ask.
             let shared = self.settings().session == SessionMode::Shared;
-            let capabilities = if shared { json_object() } else { everything() };
+            let capabilities = if shared { json_object() } else { everything_carried() };
             let opened = self.open(For::Everybody, Preferred::Newest, capabilities).await;
             match opened {
                 Ok(attached) => {

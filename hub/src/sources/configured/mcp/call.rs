@@ -4,7 +4,9 @@ use std::sync::{Arc, OnceLock, Weak};
 
 use async_trait::async_trait;
 use footbridge_mcp::headers::ParamHeaders;
-use footbridge_mcp::{Fields, InputRequired, Lifecycle, Progress, Raw, RequestError, RequestOptions, RpcError, codes};
+use footbridge_mcp::{
+    Fields, InputRequired, Lifecycle, Progress, Raw, RequestError, RequestOptions, RpcError, codes, everything_carried,
+};
 use footbridge_shared::text::clean_and_cut;
 use footbridge_shared::{ErrorCode, Outcome};
 use serde_json::value::RawValue;
@@ -21,10 +23,6 @@ use crate::domain::failure::Failure;
 use crate::domain::mcp::McpClient;
 use crate::domain::output::ToolOutput;
 use crate::domain::tool::ToolHandler;
-
-/// What a client can do whose person may have any: all that is carried.
-const EVERYTHING: &str =
-    r#"{"elicitation":{"form":{},"url":{}},"sampling":{"tools":{},"context":{}},"roots":{"listChanged":true}}"#;
 
 /// Why a request has no result.
 pub(super) enum NoResult {
@@ -258,7 +256,7 @@ impl Server {
 
     /// What the hub says of itself where it lists: servers show some tools to those alone who could answer what they ask.
     pub(super) fn listed_as(&self) -> Raw {
-        if self.config.session == SessionMode::Shared { nothing() } else { everything() }
+        if self.config.session == SessionMode::Shared { nothing() } else { everything_carried() }
     }
 
     /// What the hub says to a server that its client can do.
@@ -268,7 +266,7 @@ impl Server {
             (Key::Shared | Key::Listing, _) => nothing(),
             (Key::Session(..), Some(client)) => client.capabilities().clone(),
             (Key::Session(..), None) => nothing(),
-            (Key::Subject(..), _) => everything(),
+            (Key::Subject(..), _) => everything_carried(),
         }
     }
 
@@ -289,11 +287,6 @@ impl Server {
 
 pub(super) fn cancelled(outcome: Outcome) -> Failure {
     Failure::new(ErrorCode::Cancelled, outcome, "the call was cancelled")
-}
-
-/// The capabilities of somebody who can answer all that is carried.
-fn everything() -> Raw {
-    RawValue::from_string(EVERYTHING.to_owned()).unwrap_or_else(|_| nothing())
 }
 
 #[cfg(test)]

@@ -4,12 +4,11 @@ use std::ffi::{OsStr, OsString};
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use async_trait::async_trait;
 use footbridge_launcher::{Hold, Launcher, MARK, NotStarted, Order, Process, Report, Reports, end_leftovers};
-use footbridge_mcp::{ConnectError, Connection, Lifecycle, Open, Preferred};
+use footbridge_mcp::{ConnectError, Connection, KnowsDiscovery, Open};
 use footbridge_shared::ErrorCode;
 use tokio::net::unix::pipe;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
@@ -189,50 +188,49 @@ pub(super) struct StdioDial {
     redactor: Redactor,
     noise: Arc<Noise>,
     children: Arc<Children>,
-    knows_no_discovery: AtomicBool,
+    knows_discovery: KnowsDiscovery,
+}
+
+/// Why a program is not connected.
+enum NotConnected {
+    /// It was not started.
+    Unavailable(Unavailable),
+    /// It is there, and there is no connection.
+    Connect(ConnectError),
 }
 
 impl StdioDial {
     pub(super) fn new(program: Program, redactor: Redactor, noise: Noise, children: Arc<Children>) -> Self {
-        Self { program, redactor, noise: Arc::new(noise), children, knows_no_discovery: AtomicBool::new(false) }
+        Self { program, redactor, noise: Arc::new(noise), children, knows_discovery: KnowsDiscovery::default() }
     }
 
     /// Starts the program and shakes hands with it.
-    async fn start(&self, open: Open) -> Result<Result<Dialed, ConnectError>, Unavailable> {
+    async fn start(&self, open: Open) -> Result<Dialed, NotConnected> {
         self.noise.begin();
-        let Started { child, input, output, silent } = self.children.start(&self.program, &self.noise).await?;
+        let Started { child, input, output, silent } =
+            self.children.start(&self.program, &self.noise).await.map_err(NotConnected::Unavailable)?;
         let noise = self.noise.clone();
         let noise = Arc::new(move |line: &str| noise.line("stdout", line));
         let connected = Connection::over_streams(output, input, noise, open).await;
         let error = match connected {
-            Ok(connection) => return Ok(Ok(Dialed { connection, process: Some(child) })),
+            Ok(connection) => return Ok(Dialed { connection, process: Some(child) }),
             Err(error) => error,
         };
         drop(child);
         let _ = tokio::time::timeout(LAST_WORDS, silent.cancelled()).await;
-        Ok(Err(error))
+        Err(NotConnected::Connect(error))
     }
 }
 
 #[async_trait]
 impl Dial for StdioDial {
-    async fn dial(&self, mut open: Open) -> Result<Dialed, Unavailable> {
-        let by_session = Preferred::Lifecycle(Lifecycle::Session);
-        if self.knows_no_discovery.load(Ordering::Relaxed) {
-            open.preferred = by_session;
-        }
-        let error = match self.start(open.clone()).await? {
+    async fn dial(&self, open: Open) -> Result<Dialed, Unavailable> {
+        let ended_over_it =
+            |error: &NotConnected| matches!(error, NotConnected::Connect(ConnectError::EndedAtDiscovery));
+        let error = match self.knows_discovery.open(open, |open| self.start(open), ended_over_it).await {
             Ok(dialed) => return Ok(dialed),
-            Err(ConnectError::EndedAtDiscovery) if open.preferred != by_session => {
-                // It takes no question before `initialize`. Once is enough to learn that.
-                self.knows_no_discovery.store(true, Ordering::Relaxed);
-                open.preferred = by_session;
-                match self.start(open).await? {
-                    Ok(dialed) => return Ok(dialed),
-                    Err(error) => error,
-                }
-            }
-            Err(error) => error,
+            Err(NotConnected::Unavailable(unavailable)) => return Err(unavailable),
+            Err(NotConnected::Connect(error)) => error,
         };
         let mut unavailable = Unavailable::of(&error, &self.redactor);
         let last = self.noise.last();
